@@ -37,12 +37,12 @@ KINDS = ("full", "full once", "broken", "stays broken", "short", "kill", "power"
 def kills(count: int, folder: Path) -> dict[str, float]:
     """The load and the checks of test_kill.py, as often as asked for."""
     sys.path[:0] = [str(KIT), str(JOURNAL), str(KIT.parent)]
-    from service_kit import Nursery
+    from service_kit import ForkServer
     from test_kill import OPTIONS, Load, check, kill
 
-    nursery, journal, dice = Nursery(folder), folder / "events.db", random.Random(7)
+    fork_server, journal, dice = ForkServer(folder), folder / "events.db", random.Random(7)
     began, acknowledged = time.perf_counter(), 0
-    pid, web = nursery.start(journal, **OPTIONS)
+    pid, web = fork_server.start(journal, **OPTIONS)
     try:
         for turn in range(count):
             web.wait()
@@ -51,13 +51,13 @@ def kills(count: int, folder: Path) -> dict[str, float]:
             kill(pid)
             load.join()
             acknowledged += len(load.decided) + len(load.answered)
-            pid, web = nursery.start(journal, **OPTIONS)
+            pid, web = fork_server.start(journal, **OPTIONS)
             check(web, journal, load)
             if turn % 50 == 49:
                 print(f"{turn + 1} kills, {acknowledged:,} acknowledged, none lost", file=sys.stderr)
     finally:
         kill(pid)
-        nursery.close()
+        fork_server.close()
     return {"kills": count, "acknowledged": acknowledged, "seconds": round(time.perf_counter() - began)}
 
 
@@ -66,16 +66,16 @@ def rounds(count: int, folder: Path) -> dict[str, object]:
     sys.path[:0] = [str(KIT), str(KIT.parent)]
     from postgres_chaos import KINDS, Cluster
     from postgres_kit import Database
-    from service_kit import Nursery
+    from service_kit import ForkServer
 
-    database, nursery, dice = Database(fsync=True), Nursery(folder), random.Random(11)
+    database, fork_server, dice = Database(fsync=True), ForkServer(folder), random.Random(11)
     began, totals, happened = time.perf_counter(), Counter[str](), Counter[str]()
     try:
-        cluster = Cluster(nursery, database)
+        cluster = Cluster(fork_server, database)
         for number in range(count):
             if number and number % 20 == 0:  # the whole past is checked after every round: not for ever
                 cluster.close()
-                cluster = Cluster(nursery, database)
+                cluster = Cluster(fork_server, database)
             kind = dice.choice(KINDS)
             happened[kind] += 1
             history = cluster.rounds([kind], seed=number, calm=dice.uniform(0.05, 0.5))
@@ -84,7 +84,7 @@ def rounds(count: int, folder: Path) -> dict[str, object]:
                 print(f"{number + 1} rounds, {dict(totals)}", file=sys.stderr)
         cluster.close()
     finally:
-        nursery.close()
+        fork_server.close()
         database.close()
     seconds = round(time.perf_counter() - began)
     return {"rounds": count, **happened, **totals, "seconds": seconds}

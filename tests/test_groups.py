@@ -20,8 +20,7 @@ from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
-from superarm.service import Service
-from superarm.service.http import views
+from superarm.service import Service, views
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 KINDS = ("east", "north", "south", "west")
@@ -226,7 +225,7 @@ def served(path: Any, named: bool, **options: Any) -> Service:
         kind = row.pop("kind")
         context = None if i % 2 else {"site": row.pop("site")}
         shown = service.call(DecisionRequest(row, f"d{i}", context=context))
-        told = {"label": kind} if named else {"hit": kind in shown["labels"]}
+        told = {"label": kind} if named else {"hit": kind in shown.labels}
         service.call(OutcomeRequest(f"d{i}", **told))
     return service
 

@@ -13,6 +13,7 @@ SOURCES = sorted((ROOT / "src" / "superarm").rglob("*.py"))
 
 # a name that has gone -> the one to take
 NAMES = {
+    "AfterCommit": "a function, which is called after the commit",
     "Again": "Replay",
     "AnnotatorErrorRates": "PersonErrorRates",
     "AtWork": "PolicyRunner",

@@ -177,12 +177,12 @@ def test_the_service(open_service: Callable[[], Service], table: Path, expected:
         for row in rows:
             x = {name: row[name] for name in FEATURES}
             shown = service.call(DecisionRequest(x))
-            assert "warnings" not in shown
-            hit = row["team"] in shown["labels"]
-            service.call(OutcomeRequest(shown["id"], hit))
+            assert shown.warnings == ()
+            hit = row["team"] in shown.labels
+            service.call(OutcomeRequest(shown.id, hit))
         assert state(service.model.projector.learner) == expected
         strange = service.call(DecisionRequest({"age": "old", "size": 3}))
-        assert strange["warnings"] == [
+        assert list(strange.warnings) == [
             "column 'age' holds numbers, got 'old': the number counts as missing, and this as a word",
             "column 'size' is new: it is left out",
             *(f"column {name!r} is missing" for name in FEATURES if name != "age"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import to_builtins
 from service_kit import LABELS, D, rows
 
 import superarm as sa
@@ -22,10 +23,9 @@ from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
 from superarm.service.commit_queue import Call
-from superarm.service.http import views
 from superarm.service.requests import DecisionRequest, OutcomeRequest
-from superarm.service.responses import decision_record_body, decision_response, outcome_response
 from superarm.service.service import Service
+from superarm.service.views import changes, decision_details, decision_response, recorded_outcome
 
 
 class StoredDecision:
@@ -66,15 +66,13 @@ class StoredDecision:
 
     @property
     def outcome(self) -> dict[str, Any] | None:
-        record = self._read()
-        return outcome_response(record, self.driver.service.model.was_learnt(record))
+        return to_builtins(recorded_outcome(self.driver.service.model, self._read()))
 
     def shown(self) -> dict[str, Any]:
-        return decision_response(self.record)
+        return to_builtins(decision_response(self.record))
 
     def full(self) -> dict[str, Any]:
-        record = self._read()
-        return decision_record_body(record, self.driver.service.model.was_learnt(record))
+        return to_builtins(decision_details(self.driver.service, self.id))
 
 
 class Driver:
@@ -93,10 +91,10 @@ class Driver:
         return [done.result for done in self.service.commit([Call(one) for one in requests])]
 
     def decide(self, request: DecisionRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(request)["id"])
+        return StoredDecision(self, self.call(request).id)
 
     def outcome(self, request: OutcomeRequest) -> StoredDecision:
-        return StoredDecision(self, self.call(request)["id"])
+        return StoredDecision(self, self.call(request).id)
 
     def run(
         self, n: int, prefix: str = "d", *, hits: Callable[[int], bool] | None = None, seed: int = 0
@@ -211,7 +209,7 @@ class Driver:
         return [note.seq for note in self.store.snapshots()]
 
     def changes(self) -> list[dict[str, Any]]:
-        return views.changes(self.service)
+        return changes(self.service).changes
 
     def reports(self) -> list[dict[str, Any]]:
         return self.service.model.projector.reports()

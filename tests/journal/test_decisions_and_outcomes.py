@@ -206,7 +206,7 @@ def test_an_answer_that_would_overflow_is_kept_but_not_learnt(drive):
     answers = [OutcomeRequest(id_, label=label) for id_, label in zip("abc", truth, strict=True)]
     one_batch = [Call(one) for one in answers]
     calls = driver.service.commit(one_batch)
-    assert [done.result["outcome"]["learnt"] for done in calls] == [True, False, True]
+    assert [done.result.outcome.learnt for done in calls] == [True, False, True]
     assert (driver.stats.refused, driver.stats.outcomes, driver.stats.learnt) == (1, 3, 2)
     assert not driver.find("b").outcome["learnt"]
     twin.update(made[0], label=truth[0])

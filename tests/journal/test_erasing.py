@@ -22,8 +22,8 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.projector import Projector
 from superarm.journal.verify import verify
+from superarm.service import views
 from superarm.service.errors import DecisionErased, InvalidRequest, UnknownDecision
-from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -189,10 +189,10 @@ def test_retention_while_it_runs(drive, tmp_path):
         await service.start()
         for i, x in enumerate(rows(100, 5)):
             await service.decide(DecisionRequest(x, f"new{i}"))
-        while not (await service.read(views.decision_details, "person"))["erased"]:
+        while not (await service.read(views.decision_details, "person")).erased:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
-        assert not (await service.read(views.decision_details, "new5"))["erased"]
+        assert not (await service.read(views.decision_details, "new5")).erased
         assert service.upkeep.failures == 0
         await service.stop()
 
@@ -212,9 +212,9 @@ def test_an_erasure_that_leaves_something_on_the_disk_is_unfinished_and_tried_ag
         await service.start()
         with reading(tmp_path):
             first = await service.change(Erase(ids=["person"]))
-            assert (first["erased"], first["finished"]) == (1, False)
+            assert (first.erased, first.finished) == (1, False)
             again = await service.change(Erase(ids=["person"]))
-            assert (again["erased"], again["finished"]) == (0, False)
+            assert (again.erased, again.finished) == (0, False)
             assert any("still on the disk" in sentence for sentence in service.problems())
             metrics = {one.name: one.samples[0].value for one in service_metrics(service) if one.samples}
             assert metrics["superarm_erasure_unfinished"] == 1
@@ -275,13 +275,13 @@ def test_a_clock_that_is_far_from_the_last_event_neither_erases_nor_expires(driv
         return decision, trouble
 
     decision, trouble = asyncio.run(main(driver.service, 0.3))
-    assert (decision["state"], decision["erased"]) == ("pending", False)
+    assert (decision.state, decision.erased) == ("pending", False)
     assert any("days" in sentence and "--trust-clock" in sentence for sentence in trouble)
     driver.store.close()
     if jump > 0:
         driver = drive(clock=clock, trust_clock=True, **options)
         decision, trouble = asyncio.run(main(driver.service, 0.5))
-        assert (decision["state"], decision["erased"], trouble) == ("expired", True, ())
+        assert (decision.state, decision.erased, trouble) == ("expired", True, ())
 
 
 @pytest.mark.parametrize("jump", [400 * 86_400.0, -400 * 86_400.0])
@@ -341,7 +341,7 @@ def test_a_change_beside_an_unfinished_erasure_is_finished(drive, tmp_path):
         with reading(tmp_path):
             erased = await driver.service.change(Erase(ids=["0.1"]))
             frozen = await driver.service.change(Freeze())
-        assert (erased["finished"], frozen["finished"]) == (False, True)
+        assert (erased.finished, frozen.finished) == (False, True)
         await driver.service.stop()
 
     asyncio.run(asyncio.wait_for(main(), 30))

@@ -12,7 +12,7 @@ from service_kit import rows
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
-from superarm.service.http import views
+from superarm.service import views
 from superarm.service.requests import DecisionRequest
 
 

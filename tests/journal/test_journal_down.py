@@ -58,8 +58,8 @@ def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
     ]
     done = service.commit(calls)
     again, outcome, change = [one.result for one in done if one.error is None]
-    assert again["labels"] == full.find("a").labels
-    assert outcome["outcome"]["learnt"]
+    assert list(again.labels) == full.find("a").labels
+    assert outcome.outcome.learnt
     assert change is None  # it is not frozen
     errors = [type(one.error) for one in done if one.error is not None]
     assert errors == [JournalFull] * 4 + [Conflict, InvalidRequest] + [JournalFull] * 2

@@ -154,7 +154,7 @@ def test_a_missing_event_is_told_and_nobody_hangs(drive):
         with pytest.raises(JournalDamaged, match=r"event 2 of journal .* is not what was written"):
             await service.outcome(OutcomeRequest("b", hit=True))
         response = await asyncio.wait_for(service.outcome(OutcomeRequest("c", hit=True)), 5)
-        assert response["outcome"]["learnt"]
+        assert response.outcome.learnt
 
         def stop():
             raise StopIteration
@@ -174,11 +174,11 @@ def test_status_knows_a_turn_that_hangs(drive):
 
     async def main():
         await service.start()
-        service.queue._busy, service.queue._began = True, time.monotonic() - 60.0
-        assert service.batch_seconds > 59.0
+        service.queue._began = time.monotonic() - 60.0
+        assert service.batch_age > 59.0
         assert not service.ready
         assert "waiting for the disk" in service.problems()[0]
-        service.queue._busy = False
+        service.queue._began = None
         await service.stop()
 
     asyncio.run(main())
@@ -289,7 +289,7 @@ def test_an_answer_whose_commit_failed_is_no_first_answer(drive, monkeypatch):
         assert [type(error) for error in done] == [JournalUnavailable, JournalUnavailable]
         service._retry_at = 0.0
         response = await service.outcome(OutcomeRequest("a", hit=False))
-        assert response["outcome"]["hit"] is False
+        assert response.outcome.hit is False
         with pytest.raises(Conflict):
             await service.outcome(OutcomeRequest("a", hit=True))
         await service.stop()
@@ -307,7 +307,7 @@ def test_too_many_waiting_is_no_fault_of_the_journal(drive, monkeypatch):
         await asyncio.sleep(0.1)
         monkeypatch.setattr(commit_queue, "MAX_WAITING", 3)
         asked = [service.decide(DecisionRequest(rows(1)[0])) for _ in range(5)]
-        assert service.queue.waiting == 3
+        assert service.queue.n_waiting == 3
         done = await asyncio.gather(*asked, return_exceptions=True)
         assert [type(one) for one in done[3:]] == [Overloaded, Overloaded]
         await service.stop()
@@ -495,7 +495,8 @@ def test_two_snapshots_at_once_are_both_whole(drive, tmp_path):
         await service.start()
         await service.decide(DecisionRequest(wide, "a"))
         first = asyncio.create_task(service.upkeep.snapshot())
-        await asyncio.sleep(0)  # it copies the model in a batch before the next decision
+        await asyncio.sleep(0)
+        await service.submit(lambda: None)  # the model is copied in that batch, before the next decision
         await service.decide(DecisionRequest(wide, "b"))
         await asyncio.gather(first, service.upkeep.snapshot())
         await service.stop()

@@ -21,9 +21,9 @@ def work(driver, n, seed, wrong=False):
     hits = []
     for X in np.split(rows(n, seed), n // 20):
         shown = driver.together([DecisionRequest(x) for x in X])
-        right = [LABELS[int(x.argmax())] in made["labels"] for x, made in zip(X, shown, strict=True)]
+        right = [LABELS[int(x.argmax())] in made.labels for x, made in zip(X, shown, strict=True)]
         pairs = zip(shown, right, strict=True)
-        driver.together([OutcomeRequest(made["id"], hit=hit and not wrong) for made, hit in pairs])
+        driver.together([OutcomeRequest(made.id, hit=hit and not wrong) for made, hit in pairs])
         hits += right
     return float(np.mean(hits[n // 2 :]))
 

@@ -27,7 +27,7 @@ def run_some(driver, n, seed=0):
         requests = [DecisionRequest(X[i], f"{seed}.{i}") for i in batch]
         shown = driver.together(requests)
         outcomes = [
-            OutcomeRequest(made["id"], hit=LABELS[y[i]] in made["labels"])
+            OutcomeRequest(made.id, hit=LABELS[y[i]] in made.labels)
             for i, made in zip(batch, shown, strict=True)
         ]
         driver.together(outcomes)
@@ -223,7 +223,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
         driver.close()
         driver = drive(shadows=[spec])
     outcomes = [
-        OutcomeRequest(made["id"], hit=LABELS[right] in made["labels"])
+        OutcomeRequest(made.id, hit=LABELS[right] in made.labels)
         for made, right in zip(shown, y, strict=True)
     ]
     driver.together(outcomes)

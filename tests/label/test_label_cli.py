@@ -110,7 +110,7 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
     for asked in ({"set_size": 2}, {"coverage": 0.9}):  # a short list, to people who say yes or no
         service = Service.open(tmp_path / f"{next(iter(asked))}.db", model=model, **asked)
         request = DecisionRequest({"text": "please banner broken"})
-        shown = service.call(request)["labels"]
+        shown = service.call(request).labels
         assert shown[0] == "ads" or "coverage" in asked
         assert len(shown) == 2 or "coverage" in asked
         service.close()

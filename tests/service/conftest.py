@@ -1,4 +1,4 @@
-"""Services to test: in a thread of this process (`live`), or in processes that can be killed (`nursery`)."""
+"""Services to test: in a thread of this process (`live`), or in processes that can be killed (`fork_server`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ for part in ("httptools", "msgspec", "orjson", "prometheus_client", "uvicorn"):
 
 from live_service import live  # noqa: E402, F401
 from postgres_kit import Database, running_database  # noqa: E402
-from service_kit import LABELS, D, Nursery  # noqa: E402
+from service_kit import LABELS, D, ForkServer  # noqa: E402
 
 from superarm.service import Service  # noqa: E402
 
@@ -72,7 +72,7 @@ def open_service(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Cal
 
 
 @pytest.fixture(scope="module")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    made = Nursery(tmp_path_factory.mktemp("nursery"))
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    made = ForkServer(tmp_path_factory.mktemp("fork_server"))
     yield made
     made.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from service_kit import Web
 
-from superarm.service.http.access import Tokens
+from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import Limits
 from superarm.service.http.listener import Listener
@@ -33,31 +33,25 @@ def live(open_service: Callable[..., Any]) -> Iterator[Callable[..., Web]]:
         token: str | None = None,
         tokens: Tokens | None = None,
         rate: float = 10_000.0,
+        listener: Listener | None = None,
         max_body: int = 1 << 20,
         log_requests: bool = False,
-        listener: Listener | None = None,
         **limits: Any,
     ) -> Web:
         service = service or open_service()
         listener = listener or Listener(port=0)
-        application = Application(
-            lambda: service,
-            tokens or Tokens(master_token=token),
-            rate_limit=rate,
-            any_host=listener.unix_socket is not None,
-            max_body=max_body,
-            log_requests=log_requests,
-        )
+        tokens = tokens or Tokens(master_token=token)
+        access = AccessControl(tokens, rate, any_host=listener.unix_socket is not None)
+        application = Application(lambda: service, access, max_body=max_body, log_requests=log_requests)
         ready: Future[Server] = Future()
 
         def work() -> None:
             try:
                 with listener.bind() as bound:
-                    asyncio.run(
-                        serve_application(
-                            application, listener, Limits(**limits), bound, on_ready=ready.set_result
-                        )
+                    served = serve_application(
+                        application, listener, Limits(**limits), bound, on_ready=ready.set_result
                     )
+                    asyncio.run(served)
             except BaseException as error:
                 if ready.done():
                     raise

@@ -10,7 +10,7 @@ from typing import Any
 
 from postgres_history import Load, check
 from postgres_kit import Database
-from service_kit import LABELS, D, Nursery, soon
+from service_kit import LABELS, D, ForkServer, soon
 
 __all__ = ["KINDS", "Cluster"]
 
@@ -21,10 +21,10 @@ PAUSE = 1.0  # seconds
 class Cluster:
     """Three serving processes on one database."""
 
-    def __init__(self, nursery: Nursery, database: Database) -> None:
+    def __init__(self, fork_server: ForkServer, database: Database) -> None:
         from superarm.journal.postgres_connection import Address
 
-        self.nursery, self.database = nursery, database
+        self.fork_server, self.database = fork_server, database
         self.url = database.fresh()
         self.address = Address(self.url)
         self.options: dict[str, Any] = {"patience": 2.0, "snapshot_every": 500}
@@ -38,7 +38,7 @@ class Cluster:
             web.wait()
 
     def start(self, **more: Any) -> Any:
-        pid, web = self.nursery.start(self.url, **self.options, **more)
+        pid, web = self.fork_server.start(self.url, **self.options, **more)
         self.members[pid] = web.port
         self.ports.append(web.port)
         self.webs = [*getattr(self, "webs", ()), web]

@@ -37,11 +37,8 @@ class Browser:
             "--disable-dev-shm-usage",
             "--no-first-run",
         ]
-        flags += [
-            f"--remote-debugging-port={port}",
-            f"--user-data-dir={folder}",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        ]
+        flags += [f"--remote-debugging-port={port}", f"--user-data-dir={folder}"]
+        flags += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         command = [CHROMIUM, *flags, "about:blank"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.stack = ExitStack()

@@ -1,4 +1,4 @@
-"""What the tests of the service share: a plain web client, rows, a nursery for servers."""
+"""What the tests of the service share: a plain web client, rows, a fork server."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ both = pytest.mark.parametrize("open_service", ["sqlite", "postgresql"], indirec
 
 LABELS = [f"label-{i}" for i in range(6)]
 D = 5
+X = [0.5, 1, 0, 0.25, 2]  # a row
 
 
 class Web:
@@ -66,6 +67,35 @@ class Web:
             time.sleep(0.01)
 
 
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate for localhost that signs itself, and its key."""
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += f" -keyout {name}.key -out {name}.pem -subj /CN={name}"
+    command += " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    try:
+        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
+    except OSError:
+        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
+    return folder / f"{name}.pem", folder / f"{name}.key"
+
+
+def serve_command(folder: Path, *options: Any) -> tuple[list[Any], Web]:
+    """The command that serves a journal in a folder, as it is started by hand; and a way to talk to it."""
+    port, labels = free_port(), folder / "labels.txt"
+    labels.write_text("\n".join(LABELS))
+    command = [
+        sys.executable,
+        "-m",
+        "superarm",
+        "serve",
+        "--journal",
+        folder / "events.db",
+        "--port",
+        str(port),
+    ]
+    return [*command, "--labels", labels, "--features", str(D), "--set-size", "2", *options], Web(port)
+
+
 class Clock:
     """A clock that goes when it is told to."""
 
@@ -80,12 +110,12 @@ def rows(n: int, seed: int = 0, d: int = D) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
 
 
-class Nursery:
+class ForkServer:
     """A process that has imported everything and forks servers: a start takes a tenth of a second."""
 
     def __init__(self, folder: Path) -> None:
-        script = Path(__file__).with_name("service_nursery.py")
-        self.log = folder / "nursery.log"
+        script = Path(__file__).with_name("fork_server.py")
+        self.log = folder / "fork_server.log"
         self.process = subprocess.Popen(
             [sys.executable, str(script), str(self.log)],
             stdin=subprocess.PIPE,
@@ -97,7 +127,7 @@ class Nursery:
     def _read(self) -> Any:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, self.log.read_text() if self.log.exists() else "the nursery ended"
+        assert line, self.log.read_text() if self.log.exists() else "the fork server ended"
         return json.loads(line)
 
     def start(self, journal: Path, **options: Any) -> tuple[int, Web]:
@@ -119,7 +149,7 @@ class Nursery:
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
     try:
-        while True:  # the nursery leaves no zombies: the process is gone when it has no id any more
+        while True:  # the fork server leaves no zombies: the process is gone when it has no id any more
             os.kill(pid, 0)
             time.sleep(0.001)
     except ProcessLookupError:

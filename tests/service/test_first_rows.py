@@ -42,11 +42,11 @@ def request(x, id_):
 @pytest.mark.parametrize("turned", [False, True])
 @pairs
 def test_of_two_first_rows_in_a_batch_one_is_refused_and_the_journal_starts_again(
-    nursery, tmp_path, pair, turned
+    fork_server, tmp_path, pair, turned
 ):
     journal = tmp_path / "events.db"
     first, second = PAIRS[pair][::-1] if turned else PAIRS[pair]
-    pid, web = nursery.start(journal, **UNSHAPED)
+    pid, web = fork_server.start(journal, **UNSHAPED)
     web.wait()
     decisions = [{"features": first, "id": "n1"}, {"features": second, "id": "n2"}]
     status, response = web.post("/v1/batch/decisions", {"decisions": decisions})
@@ -63,7 +63,7 @@ def test_of_two_first_rows_in_a_batch_one_is_refused_and_the_journal_starts_agai
         status, told = web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})
         assert (status, told["outcome"]["learnt"]) == (200, True)
     kill(pid)
-    pid, web = nursery.start(journal)
+    pid, web = fork_server.start(journal)
     web.wait()
     assert web.get("/v1/info")[1]["model_version"] == 2
     assert web.post("/v1/decisions", {"features": first, "id": "n4"})[0] == 200
@@ -146,14 +146,14 @@ def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
     service = open_service("unshaped.db", **UNSHAPED, n_features=None, shadows=("set-logit",))
     two_first_rows(service, *PAIRS[pair])
     service.model.load()
-    totals = service.model.projector.totals
+    totals = service.projector.totals
     assert list(totals.refusals) == [2]
     assert (totals.stats.decisions, totals.stats.refused) == (2, 1)
     for id_, learnt in (("n1", True), ("n2", False)):
         told = service.call(OutcomeRequest(id_, hit=True))
-        assert told["outcome"]["learnt"] is learnt
-    assert service.model.projector.totals.stats.refused == 2
-    assert [shadow.stop_reason for shadow in service.model.projector.shadows.values()] == [""]
+        assert told.outcome.learnt is learnt
+    assert service.projector.totals.stats.refused == 2
+    assert [shadow.stop_reason for shadow in service.projector.shadows.values()] == [""]
     result = verify_store(service.store)
     assert result.problems == []
     assert result.replayed.same

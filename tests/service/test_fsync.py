@@ -10,13 +10,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
-from ports import free_port
-from service_kit import LABELS, D, Web
+from service_kit import D, Web, serve_command
 
 SHIM = r"""
 #define _GNU_SOURCE
@@ -55,23 +53,11 @@ def shim(tmp_path):
 
 def test_every_answer_waits_for_its_fsync(shim, tmp_path):
     gate, log = tmp_path / "gate", tmp_path / "fsyncs"
-    port = free_port()
-    (tmp_path / "labels.txt").write_text("\n".join(LABELS))
+    command, web = serve_command(tmp_path)
     environment = os.environ | {"LD_PRELOAD": str(shim), "FSYNC_GATE": str(gate), "FSYNC_LOG": str(log)}
-    command = [
-        sys.executable,
-        "-m",
-        "superarm",
-        "serve",
-        "--labels",
-        tmp_path / "labels.txt",
-        "--features",
-        str(D),
-    ]
-    command += ["--set-size", "2", "--journal", tmp_path / "events.db", "--port", str(port)]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     try:
-        web = Web(port).wait(60)
+        web.wait(60)
         web.post("/v1/decisions", {"features": [0] * D, "id": "first"})
 
         # one after another: at least one fsync for each answer
@@ -92,7 +78,9 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
         ):
             gate.touch()
             answers.clear()
-            asking = threading.Thread(target=lambda p=path, b=body: answers.append(Web(port).post(p, b)[0]))
+            asking = threading.Thread(
+                target=lambda p=path, b=body: answers.append(Web(web.port).post(p, b)[0])
+            )
             asking.start()
             time.sleep(0.5)
             assert answers == [], "answered before the fsync had returned"
@@ -108,7 +96,9 @@ def test_every_answer_waits_for_its_fsync(shim, tmp_path):
         gate.touch()
         crowd = [
             threading.Thread(
-                target=lambda i=i: answers.append(Web(port).post("/v1/decisions", {"features": [i] * D})[0])
+                target=lambda i=i: answers.append(
+                    Web(web.port).post("/v1/decisions", {"features": [i] * D})[0]
+                )
             )
             for i in range(count)
         ]

@@ -1,7 +1,7 @@
 """kill -9 at random moments under load: nothing acknowledged is lost, and the model is the journal's.
 
 The whole server is killed, each time a fork of a process that has already imported everything
-(service_nursery.py), so that a restart takes a tenth of a second; three more times it is the real
+(fork_server.py), so that a restart takes a tenth of a second; three more times it is the real
 command in a process of its own.
 """
 
@@ -12,15 +12,12 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ports import free_port
-from service_kit import LABELS, D, Web, kill, rows
+from service_kit import LABELS, D, Web, kill, rows, serve_command
 
 from superarm.journal.backends import open_store
 from superarm.journal.records import DecisionRecord
@@ -86,9 +83,9 @@ def check(web: Web, journal: Path, load: Load) -> None:
 
 
 @pytest.mark.slow
-def test_fifty_kills_lose_nothing(nursery, tmp_path):
+def test_fifty_kills_lose_nothing(fork_server, tmp_path):
     journal, dice = tmp_path / "events.db", random.Random(1)
-    pid, web = nursery.start(journal, **OPTIONS)
+    pid, web = fork_server.start(journal, **OPTIONS)
     total = 0
     for turn in range(KILLS):
         web.wait()
@@ -97,7 +94,7 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
         kill(pid)
         load.join()
         total += len(load.decided) + len(load.answered)
-        pid, web = nursery.start(journal, **OPTIONS)
+        pid, web = fork_server.start(journal, **OPTIONS)
         check(web, journal, load)
     assert total > 500, "there was hardly any load"
     kill(pid)
@@ -106,27 +103,15 @@ def test_fifty_kills_lose_nothing(nursery, tmp_path):
     looking.close()
 
 
-def start_command(journal: Path, log: Path) -> tuple[subprocess.Popen[bytes], Web]:
-    port = free_port()
-    (journal.parent / "labels.txt").write_text("\n".join(LABELS))
-    command: list[Any] = [
-        sys.executable,
-        "-m",
-        "superarm",
-        "serve",
-        "--journal",
-        journal,
-        "--port",
-        str(port),
-    ]
-    command += ["--labels", journal.parent / "labels.txt", "--features", str(D), "--set-size", "2"]
+def start_command(folder: Path, log: Path) -> tuple[subprocess.Popen[bytes], Web]:
+    command, web = serve_command(folder)
     with log.open("ab") as out:
-        return subprocess.Popen(command, stdout=out, stderr=out), Web(port)
+        return subprocess.Popen(command, stdout=out, stderr=out), web
 
 
 def test_the_command_itself(tmp_path):
     journal, log = tmp_path / "events.db", tmp_path / "log"
-    process, web = start_command(journal, log)
+    process, web = start_command(tmp_path, log)
     try:
         for turn in range(3):
             web.wait(60)
@@ -137,7 +122,7 @@ def test_the_command_itself(tmp_path):
             process.wait()
             load.join()
             assert load.decided
-            process, web = start_command(journal, log)
+            process, web = start_command(tmp_path, log)
             web.wait(60)
             check(web, journal, load)
         # gracefully: what has begun is finished, and a snapshot makes the next start short

@@ -14,10 +14,9 @@ from superarm.explore import Cover
 from superarm.journal.backends import open_store
 from superarm.journal.changes import DisableLabels
 from superarm.journal.replay import replay
-from superarm.service import Service
+from superarm.service import Service, views
 from superarm.service.client.client import Client
 from superarm.service.errors import Conflict
-from superarm.service.http import views
 from superarm.service.http.metrics import service_metrics
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -29,7 +28,7 @@ def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:
     for i in range(start, stop):
         x = random.normal(size=D).astype(np.float32)
         service.call(DecisionRequest(x, f"d{i}", **asked))
-        decision = service.model.projector.records.get(f"d{i}").body
+        decision = service.projector.records.get(f"d{i}").body
         made.append(decision)
         label = LABELS[int(np.argmax([*x, 0.3]))]
         hit = label in decision.labels
@@ -49,7 +48,7 @@ def test_a_promise_in_the_journal(tmp_path):
     others = rounds(service, 60, 90, coverage=0.5)
     assert {made.coverage for made in others} == {0.5}
     assert {made.rule["coverage"] for made in others} == {0.5}
-    learner = service.model.projector.learner
+    learner = service.projector.learner
     assert (learner.coverage.answers, learner.coverage_at(0.5).answers) == (60, 30)
     assert learner.coverage.threshold != learner.coverage_at(0.5).threshold
 
@@ -58,7 +57,7 @@ def test_a_promise_in_the_journal(tmp_path):
         service.call(again)
 
     info, stats = views.info(service), views.stats(service)
-    assert (info["coverage"], info["set_size"]) == (0.9, len(LABELS))
+    assert (info.coverage, info.set_size) == (0.9, len(LABELS))
     assert sum(stats["sizes"]) == 90
     assert stats["sizes"][0] == 0
     assert stats["promise"]["promised"] == 0.9
@@ -73,7 +72,7 @@ def test_a_promise_in_the_journal(tmp_path):
 
     service = Service.open(path)  # what was promised goes with the journal
     assert service.meta["coverage"] == 0.9
-    assert (service.model.projector.learner.core.rule.state()["thresholds"] == thresholds).all()
+    assert (service.projector.learner.core.rule.state()["thresholds"] == thresholds).all()
     service.close()
     with pytest.raises(SuperarmError, match=r"coverage of superarm serve must be left out or 0.9"):
         Service.open(path, coverage=0.8)
@@ -82,7 +81,7 @@ def test_a_promise_in_the_journal(tmp_path):
 def test_replay_gives_the_same_sets_and_thresholds(tmp_path):
     path = tmp_path / "events.db"
     service = Service.open(path, labels=LABELS, n_features=D, coverage=0.8)
-    learner = service.model.projector.learner
+    learner = service.projector.learner
     assert (learner.set_size, learner.rule.uniform) == (len(LABELS), 0.0)  # uniform sets are off
     rounds(service, 0, 40)
     rounds(service, 40, 60, coverage=0.6)
@@ -100,7 +99,7 @@ def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
         tmp_path / "events.db", learner="set-logit:curves=0", labels=LABELS, n_features=D, coverage=0.9
     )
     rounds(service, 0, 1)
-    learner = service.model.projector.learner
+    learner = service.projector.learner
     learner.core.rule.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
     [trouble] = service.problems()
     assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")

@@ -1,7 +1,8 @@
 """Decisions and outcomes over HTTP, with a journal that loses nothing.
 
 service.py   Service: batches of requests (commit_queue.py), each committed to a journal, then projected; no HTTP
-batch.py     Batch: requests (requests.py) to events, and their responses (responses.py)
+batch.py     Batch: requests to events
+messages.py  the bodies of requests and responses; requests.py takes the ones, views.py makes the others
 upkeep.py    Upkeep: what is due by time: timeouts, erasures by age, snapshots
 served_model.py   ServedModel: what the service decides with, projected from the journal; and how content is erased
 http/        what each route does, who is let in, views, metrics, the dashboard

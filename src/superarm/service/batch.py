@@ -7,17 +7,16 @@ the requests. Its events are decisions first, then outcomes, then what operators
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
-from superarm.journal.changes import AnyOperatorRequest, Change, Erase, OperatorRequest, Rollback
+from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
@@ -31,8 +30,9 @@ from superarm.journal.events import (
 )
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
-from superarm.service.commit_queue import AfterCommit, Call
+from superarm.service.commit_queue import Call
 from superarm.service.errors import InvalidRequest, UnknownDecision
+from superarm.service.messages import DecisionResponse, OutcomeResponse
 from superarm.service.requests import (
     DecisionRequest,
     OutcomeRequest,
@@ -40,7 +40,7 @@ from superarm.service.requests import (
     check_same_outcome,
     context_bytes,
 )
-from superarm.service.responses import decision_response, outcome_response
+from superarm.service.views import decision_response, recorded_outcome
 
 if TYPE_CHECKING:
     from superarm.native.core import Cursor
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
 MAX_WARNINGS = 100  # columns that the dashboard lists
+NAMED_VALUES = "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
 
 
 class RetryAfterCommit(Exception):
@@ -86,11 +87,14 @@ class Batch:
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
-        self._now: float | None = None
+        self.now = self.model.clock()  # the time of all its events, since all are durable together
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
-        """Make the calls; return those that are done, and those that must be made again after the commit."""
+        """Make the calls; return those that are done, and those that must be made again after the commit.
+
+        A result may be a function, which gives it after the commit.
+        """
         done: list[Call] = []
         retry: list[Call] = []
         for call in self.calls:
@@ -99,11 +103,12 @@ class Batch:
                 done.append(call)
             except RetryAfterCommit:
                 retry.append(call)
-            except (JournalUnavailable, JournalMismatch) as error:
-                if error is not self.service.outage:  # that concerns all calls
-                    raise
-                call.error = error
-            except Exception as error:  # of that call alone
+            except Exception as error:
+                if (
+                    isinstance(error, JournalUnavailable | JournalMismatch)
+                    and error is not self.service.outage
+                ):
+                    raise  # it concerns all calls
                 call.error = error
         return done, retry
 
@@ -112,11 +117,12 @@ class Batch:
             return self.decide(request)
         if isinstance(request, OutcomeRequest):
             return self.outcome(request)
-        if isinstance(request, OperatorRequest):
-            return self.change(request)  # type: ignore[arg-type]
-        return request()
+        if isinstance(request, AnyOperatorRequest):
+            return self.change(request)
+        return request
 
     def load_records(self, ids: Sequence[str]) -> None:
+        """Read decisions into memory."""
         try:
             self.projector.records.load(ids, self.projector.seq)
         except JournalDamaged:  # at one of them: the others go on
@@ -138,19 +144,9 @@ class Batch:
         """Return the event that the staged ones must follow at once: a first row fits the model of that event alone."""
         return self.projector.seq if self._awaits_first_row else None
 
-    def now(self) -> float:
-        """Return the time of this batch's events: one for all of them, since all are durable together."""
-        if self._now is None:
-            self._now = self.model.clock()
-        return self._now
-
-    def _new_id(self, time: float) -> str:
-        """Return an id that grows with time, so that an index grows at its end, and ends at random."""
-        return f"{int(time * 1e3):011x}{token_hex(6)}"
-
     # ------------------------------------------------------------ decisions and outcomes
 
-    def decide(self, request: DecisionRequest) -> JsonObject:
+    def decide(self, request: DecisionRequest) -> DecisionResponse:
         """Choose a set; the same request with the same id gives the same set again."""
         context = context_bytes(request.context)
         event, warnings = self._earlier_decision(request.id), dict[str, str]()
@@ -164,15 +160,13 @@ class Batch:
             if isinstance(request.x, dict) and not self._awaits_first_row:
                 self.projector.learner.inputs.encode_row(request.x, grow=False)
                 warnings = self.projector.learner.column_warnings
-        response = decision_response(DecisionRecord(event))
-        return response | {"warnings": list(warnings.values())} if warnings else response
+        return decision_response(DecisionRecord(event), tuple(warnings.values()))
 
     def _earlier_decision(self, id_: str | None) -> Event | None:
         """Return the decision with an id, from the journal or from this batch; None if it is a new one."""
         if id_ is None:
             return None
-        self._check_readable(id_)
-        record = self.projector.records.get(id_)
+        record = self._record(id_)
         return self._staged.get((DECISION, id_)) if record is None else record.decision
 
     def _new_decision(self, request: DecisionRequest, context: bytes | None) -> Event:
@@ -183,17 +177,20 @@ class Batch:
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
-            self._check_named(request.x)
+            try:
+                pack_row(json_row(request.x))
+            except TypeError as error:
+                raise InvalidRequest.must("features", "decision", NAMED_VALUES, error) from error
         self.service.check_writable()
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
             cursor.round = round_
             cursor_state = cursor.draw_state.tolist()
         decision = self._choose(request, cursor)
-        now = self.now()
-        id_ = request.id or self._new_id(now)
+        # an id of ours grows with time, so that an index grows at its end, and ends at random
+        id_ = request.id or f"{int(self.now * 1e3):011x}{token_hex(6)}"
         event = self._staged[DECISION, id_] = decision_event(
-            now,
+            self.now,
             id_,
             decision,
             context,
@@ -219,17 +216,15 @@ class Batch:
                 cursor=cursor,
             )
         except InvalidInput as error:
-            word = "scores" if isinstance(learner, Scores) else "features"
-            raise _in_words_of_request(error, word) from error
+            raise _request_error(error, "scores" if isinstance(learner, Scores) else "features") from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
             raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
 
-    def outcome(self, request: OutcomeRequest) -> AfterCommit:
-        """Take an outcome, once; the result is the response."""
+    def outcome(self, request: OutcomeRequest) -> Callable[[], OutcomeResponse]:
+        """Take an outcome, once; return a function that gives the response after the commit."""
         id_ = request.id
-        self._check_readable(id_)
-        record = self.projector.records.get(id_)
+        record = self._record(id_)
         if record is None and (DECISION, id_) in self._staged:
             raise RetryAfterCommit  # its decision gets its number with the commit
         if record is None:
@@ -237,14 +232,16 @@ class Batch:
             raise UnknownDecision.must("id", "outcome", "that of a decision", id_)
         self._stage_outcome(record, request)
 
-        def response() -> JsonObject:
-            projector = self.model.projector
+        def response() -> OutcomeResponse:
+            projector = self.service.projector
             projector.records.load([id_], projector.seq)  # an erasure may have come in between
             record = projector.records.get(id_)
             assert record is not None
-            return {"id": id_, "outcome": outcome_response(record, self.model.was_learnt(record))}
+            outcome = recorded_outcome(self.model, record)
+            assert outcome is not None
+            return OutcomeResponse(id_, outcome)
 
-        return AfterCommit(response)
+        return response
 
     def _stage_outcome(self, record: DecisionRecord, request: OutcomeRequest) -> None:
         """Stage the event of an outcome, or find the same one in the journal or in this batch."""
@@ -269,12 +266,15 @@ class Batch:
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
         self.service.check_writable()
         outcome = OutcomeBody(record.decision.seq, hit, label)
-        self._staged[OUTCOME, id_] = Event.new(self.now(), OUTCOME, outcome, id_)
+        self._staged[OUTCOME, id_] = Event.new(self.now, OUTCOME, outcome, id_)
 
     # ------------------------------------------------------------ what operators change
 
-    def change(self, request: AnyOperatorRequest) -> AfterCommit | None:
-        """Stage a change or an erasure, or refuse it; the result is its number, None if there is nothing to do."""
+    def change(self, request: AnyOperatorRequest) -> Callable[[], int] | None:
+        """Stage a change or an erasure, or refuse it; return what gives its number after the commit.
+
+        None: there is nothing to do.
+        """
         if isinstance(request, Erase):
             request = self._check_erasure(request)
         elif not self._has_effect(request):
@@ -283,9 +283,9 @@ class Batch:
         if isinstance(request, Rollback) and not self.store.pin_snapshot(request.to):
             raise request.no_snapshot()
         kind = ERASURE if isinstance(request, Erase) else CHANGE
-        event = Event.new(self.now(), kind, request.to_dict())
+        event = Event.new(self.now, kind, request.to_dict())
         self._staged_changes.append(event)
-        return AfterCommit(lambda: event.seq)
+        return lambda: event.seq
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""
@@ -298,7 +298,7 @@ class Batch:
         if (ids is None) == (before is None):
             raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
-            if before is None or before > self.now() + MAX_CLOCK_SKEW:  # in milliseconds it would be all
+            if before is None or before > self.now + MAX_CLOCK_SKEW:  # in milliseconds it would be all
                 raise InvalidRequest.must(
                     "before", "erase", "a time in the past, in seconds since 1970", before
                 )
@@ -306,16 +306,17 @@ class Batch:
         names = list(dict.fromkeys(ids))
         self.load_records(names)
         for id_ in names:
-            self._check_readable(id_)
-            if id_ not in self.projector.records:
+            if self._record(id_) is None:
                 raise UnknownDecision.must("ids", "erase", "those of decisions", id_)
         return Erase(ids=names)
 
     # ------------------------------------------------------------ inside
 
-    def _check_readable(self, id_: str) -> None:
+    def _record(self, id_: str) -> DecisionRecord | None:
+        """Return the decision with an id, as it was before the batch; raise why it cannot be read."""
         if id_ in self._damaged:
             raise self._damaged[id_]
+        return self.projector.records.get(id_)
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
         """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
@@ -329,20 +330,11 @@ class Batch:
             raise InvalidRequest.must("eligible", "decision", wanted, request.eligible)
         return eligible
 
-    def _check_named(self, x: JsonObject) -> None:
-        try:
-            pack_row(json_row(x))
-        except TypeError as error:
-            wanted = (
-                "numbers of 64 bits, words, texts, true or false, dates, lists of numbers or missing values"
-            )
-            raise InvalidRequest.must("features", "decision", wanted, error) from error
 
-
-def _in_words_of_request(error: InvalidInput, word: str) -> InvalidInput:
-    """Return the error of a learner about its row x as one about the ``word`` (features, scores) of a request."""
+def _request_error(error: InvalidInput, part: str) -> InvalidInput:
+    """Return the error of a learner about its row x as one about a part of a request: its features, its scores."""
     field = error.field or ""
     if field != "x" and not field.startswith("x["):
         return error
-    name = word if field == "x" else f"{word}.{field[3:-2]}"
+    name = part if field == "x" else f"{part}.{field[3:-2]}"
     return InvalidRequest(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)

@@ -25,19 +25,12 @@ MAX_WAITING = 10_000
 MIN_TIMER_SECONDS = 0.0005  # the loop's timers round to a millisecond
 
 
-@dataclass(frozen=True, slots=True)
-class AfterCommit:
-    """A result to be computed when all that the batch has written is durable and projected."""
-
-    compute: Callable[[], Any]
-
-
 @dataclass(slots=True, eq=False)
 class Call:
     """A request, to be answered in a batch, which then sets its result or its error.
 
-    It is a request of a client or of an operator (`Batch` answers these), or a function without arguments. The result
-    of a function may be an `AfterCommit`, where it is known only then.
+    It is a request of a client or of an operator (`Batch` answers these), or a function without arguments, which is
+    called when all that the batch has written is durable and projected.
     """
 
     request: Any
@@ -56,10 +49,13 @@ class CommitQueue:
 
     Args:
         commit: makes calls, and returns when all they wrote is durable.
+
+    Attributes:
+        n_batches, total_seconds: how many there were, and how long they took.
     """
 
     def __init__(self, commit: Callable[[list[Call]], object]) -> None:
-        self.count, self.seconds = 0, 0.0
+        self.n_batches, self.total_seconds = 0, 0.0
         self._commit = commit
         self._mean_seconds = 0.0  # seconds that a batch takes, smoothed
         self._loop = asyncio.get_running_loop()
@@ -67,20 +63,19 @@ class CommitQueue:
         self._thread = Thread(target=self._work, name="superarm-commits", daemon=True)
         self._thread.start()
         self._waiting: list[Call] = []
-        self._busy = False  # a batch is under way
-        self._began = 0.0
+        self._began: float | None = None  # when the batch that is under way did
         self._expected_calls = 1  # calls to wait for before the next batch
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def waiting(self) -> int:
+    def n_waiting(self) -> int:
         """How many calls wait for their batch."""
         return len(self._waiting)
 
     @property
-    def age(self) -> float:
+    def batch_age(self) -> float:
         """How long the batch that is under way has taken so far."""
-        return monotonic() - self._began if self._busy else 0.0
+        return 0.0 if self._began is None else monotonic() - self._began
 
     def submit(self, request: Any) -> asyncio.Future[Any]:
         """Answer a request in the next batch; the future is done when its effects are on the disk."""
@@ -89,13 +84,13 @@ class CommitQueue:
             future.set_exception(Overloaded("the service has too many requests waiting"))
             return future
         self._waiting.append(Call(request, future))
-        if not self._busy:
+        if self._began is None:
             self._start_or_wait()
         return future
 
     async def close(self) -> None:
         """Wait for all that was submitted."""
-        while self._busy or self._waiting:
+        while self._began is not None or self._waiting:
             await asyncio.sleep(0.005)
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
@@ -107,7 +102,7 @@ class CommitQueue:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            self._busy, self._began = True, monotonic()
+            self._began = monotonic()
             self._loop.call_soon(self._start_batch)  # requests that the loop has read by then join in
         elif self._timer is None:
             self._timer = self._loop.call_later(wait, self._stop_waiting)
@@ -115,7 +110,7 @@ class CommitQueue:
     def _stop_waiting(self) -> None:
         self._timer = None
         self._expected_calls = 0
-        if not self._busy and self._waiting:
+        if self._began is None and self._waiting:
             self._start_or_wait()
 
     def _start_batch(self) -> None:
@@ -136,8 +131,8 @@ class CommitQueue:
                 return
 
     def _resolve(self, batch: list[Call], seconds: float) -> None:
-        self.count += 1
-        self.seconds += seconds
+        self.n_batches += 1
+        self.total_seconds += seconds
         self._mean_seconds += 0.1 * (seconds - self._mean_seconds)
         for call in batch:
             future, error = call.future, call.error
@@ -149,7 +144,7 @@ class CommitQueue:
                 future.set_result(call.result)
             else:
                 future.set_exception(error)
-        self._busy = False
+        self._began = None
         self._expected_calls = min(len(batch) + len(self._waiting), MAX_BATCH)
         if self._waiting:
             self._start_or_wait()

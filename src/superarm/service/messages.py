@@ -73,7 +73,7 @@ class DecisionRequestBody(RequestBody):
     ] = None
 
 
-class DecisionResponse(Struct, kw_only=True, frozen=True):
+class DecisionResponse(Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A set to show."""
 
     id: str
@@ -116,7 +116,7 @@ class OutcomeResponse(Struct):
     outcome: Outcome
 
 
-class DecisionRecordBody(DecisionResponse, frozen=True):
+class DecisionRecordBody(DecisionResponse, kw_only=True, frozen=True):
     """All that is known of a decision."""
 
     time: Time

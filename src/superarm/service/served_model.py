@@ -52,7 +52,7 @@ class ServedModel:
         if not settings.trust_clock:
             self._check_clock()
         self.erasure_problem: str | None = None
-        self._erased_counts: dict[int, int] = {}  # decisions, by the erasures that this process has made
+        self._erased_counts: dict[int, int] = {}  # decisions, by erasure: to count them in a file takes long
         self.load()
         settings.check(self.projector.learner)
 
@@ -86,7 +86,7 @@ class ServedModel:
     def catch_up(self) -> None:
         """Project what other processes have written meanwhile."""
         if self.store.shared:
-            self._move(self.projector.catch_up)
+            self._advance(self.projector.catch_up)
             if self.clock_problem is not None:  # an event of a process that may use the clock ends that
                 self._check_clock()
 
@@ -94,21 +94,22 @@ class ServedModel:
         """Project events that this process has written, after those that others wrote before them."""
         written = [event for event in events if event.seq]
         if written:
-            self._move(lambda: self.projector.catch_up(written[0].seq - 1, following=written))
+            self._advance(lambda: self.projector.catch_up(written[0].seq - 1, following=written))
 
     def recover(self) -> None:
         """Project what the journal has after a failure: that may be more than was acknowledged."""
         if self.projector.is_intact and self.projector.erase_content is not None:
-            self._move(self.projector.catch_up)
+            self._advance(self.projector.catch_up)
         else:  # it was left in the midst of events, or the journal could only be read so far
             self.load()
 
-    def _move(self, project: Callable[[], None]) -> None:
+    def _advance(self, project: Callable[[], None]) -> None:
+        """Let the projector move on; after a failure in the midst of it, start again from a snapshot."""
         try:
             project()
         except JournalUnavailable:  # say, erasing could not be written: `recover` goes on when it can be
             raise
-        except Exception:  # a bug, or an interrupt, in the midst of it: start again from a snapshot
+        except Exception:  # a bug, or an interrupt
             log.exception("projection failed")
             self.load()
 
@@ -135,9 +136,9 @@ class ServedModel:
         if erasure.seq > self.store.progress(ERASED):
             request = erasure_of(erasure)
             self.store.write_snapshot(self.projector.snapshot(self.clock()))
-            count = self._erased_counts[erasure.seq] = self.store.erase(
-                erasure.seq, request.ids, request.before
-            )
+            count = self.store.erase(erasure.seq, request.ids, request.before)
+            if not self.store.shared:  # or another process may have erased it meanwhile
+                self._erased_counts[erasure.seq] = count
             log.info("erased", extra={"count": count, "event_no": erasure.seq})
             self.finish_erasing()
         self.projector.records.clear()

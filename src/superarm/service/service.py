@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
@@ -36,16 +36,20 @@ from superarm.journal.errors import (
     JournalUnavailable,
     OtherEventsFirst,
 )
+from superarm.journal.projector import Projector
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
 from superarm.service.batch import Batch, ColumnWarnings
-from superarm.service.commit_queue import AfterCommit, Call, CommitQueue
+from superarm.service.commit_queue import Call, CommitQueue
 from superarm.service.errors import InvalidRequest
+from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import Settings
 from superarm.service.upkeep import Upkeep
+
+T = TypeVar("T")
 
 log = logging.getLogger("superarm.service")
 
@@ -61,8 +65,8 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: ServedModel, settings: Settings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(self, model: ServedModel) -> None:
+        self.model, self.settings = model, model.settings
         self.store, self.meta = model.store, model.store.meta()
         self.outage: JournalUnavailable | None = None
         self.created = False
@@ -132,7 +136,7 @@ class Service:
         try:
             check_same_options(store.name, store.meta(), options)
             import_user_learner(store.meta(), options.learner)
-            service = cls(ServedModel(store, run_settings), run_settings)
+            service = cls(ServedModel(store, run_settings))
         except BaseException:  # a start that fails holds nothing
             store.close()
             raise
@@ -142,12 +146,17 @@ class Service:
         service.restart_seconds = time.perf_counter() - began
         return service
 
+    @property
+    def projector(self) -> Projector:
+        """The model that decides, and its totals."""
+        return self.model.projector
+
     # ------------------------------------------------------------ batches
 
     def commit(self, calls: list[Call]) -> list[Call]:
         """Make calls; return them with their results when all that they have written is durable and projected."""
         self._recover()
-        if self.outage is not None and not (self._readable_in_outage and self.model.projector.is_intact):
+        if self.outage is not None and not (self._readable_in_outage and self.projector.is_intact):
             raise self.outage
         try:
             waiting = calls
@@ -157,9 +166,7 @@ class Service:
             self.fail(error)
             raise
         except (JournalMismatch, JournalDamaged) as error:  # say, a privilege that was revoked
-            outage = JournalUnavailable(str(error))
-            self.fail(outage)
-            raise outage from error
+            raise self.fail(error) from error
         return calls
 
     def call(self, request: Any) -> Any:
@@ -183,25 +190,24 @@ class Service:
             retry += [call for call in done if call.id in duplicates]
             done = [call for call in done if call.id not in duplicates]
         for call in done:
-            if isinstance(call.result, AfterCommit):
-                self._finish_call(call, call.result)
+            if callable(call.result):
+                try:
+                    call.result = call.result()
+                except Exception as error:  # what the batch itself wrote is durable
+                    call.error = error
+                    if isinstance(error, JournalUnavailable | JournalMismatch) and error is not self.outage:
+                        call.error = self.fail(error)
         return retry
 
-    def _finish_call(self, call: Call, result: AfterCommit) -> None:
-        """Compute the result of a call whose events are durable and projected."""
-        try:
-            call.result = result.compute()
-        except Exception as error:  # what the batch itself wrote is durable
-            call.error = error
-            if isinstance(error, JournalUnavailable):
-                self.fail(error)
-
-    def fail(self, error: JournalUnavailable) -> None:
-        """Begin an outage: the journal cannot be written, and is tried again in a moment."""
+    def fail(self, error: SuperarmError, *, readable: bool | None = None) -> JournalUnavailable:
+        """Begin an outage, or go on with it: the journal cannot be written, and is tried again in a moment."""
         if self.outage is None:
             log.error("journal down", extra={"reason": str(error)})
-        self.outage, self._retry_at = error, time.monotonic() + RETRY_SECONDS
-        self._readable_in_outage = not self.store.shared  # a database may be gone altogether
+        self.outage = error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error))
+        self._retry_at = time.monotonic() + RETRY_SECONDS
+        # a database may be gone altogether
+        self._readable_in_outage = not self.store.shared if readable is None else readable
+        return self.outage
 
     def check_readable(self) -> None:
         """Raise why the journal cannot be read, if it is known that its file is another one."""
@@ -227,8 +233,7 @@ class Service:
                 self.store.reopen()
                 self.model.recover()
         except SuperarmError as error:
-            self.fail(error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error)))
-            self._readable_in_outage = readable
+            self.fail(error, readable=readable)
             return
         self.outage = None
         log.info("journal up")
@@ -263,16 +268,16 @@ class Service:
         assert self.queue is not None
         return self.queue.submit(request)
 
-    def decide(self, request: DecisionRequest) -> asyncio.Future[JsonObject]:
+    def decide(self, request: DecisionRequest) -> asyncio.Future[DecisionResponse]:
         """Return a set to show, when it is on the disk."""
         return self.submit(request)
 
-    def outcome(self, request: OutcomeRequest) -> asyncio.Future[JsonObject]:
+    def outcome(self, request: OutcomeRequest) -> asyncio.Future[OutcomeResponse]:
         """Return the recorded outcome, when it is on the disk."""
         return self.submit(request)
 
-    async def read(self, view: Callable[..., Any], *arguments: Any) -> Any:
-        """Return one of the views (http/views.py) of this service, without a batch."""
+    async def read(self, view: Callable[..., T], *arguments: Any) -> T:
+        """Return one of the views (views.py) of this service, without a batch."""
         if not self.store.shared:
             return view(self, *arguments)
         work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
@@ -287,48 +292,50 @@ class Service:
         if self.store.shared and self.outage is None:
             await self.submit(lambda: None)
 
-    async def change(self, request: AnyOperatorRequest) -> JsonObject:
+    async def change(self, request: AnyOperatorRequest) -> ChangeResponse:
         """Make a change by an operator: an event, which has taken effect when this returns."""
         seq = await self.submit(request)
-        projector = self.model.projector
+        projector = self.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
             raise InvalidRequest(refused.reason, field=refused.field)
         erases = isinstance(request, Erase)
-        return {
-            "what": request.what,
-            "seq": seq or self.model.projector.seq,
-            "labels": list(projector.labels),
-            "disabled": sorted(settings.disabled),
-            "frozen": settings.frozen,
-            "erased": await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
-            "finished": not erases or self.model.erasure_problem is None,
-        }
+        return ChangeResponse(
+            what=request.what,
+            seq=seq or projector.seq,
+            labels=list(projector.labels),
+            disabled=sorted(settings.disabled),
+            frozen=settings.frozen,
+            erased=await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
+            finished=not erases or self.model.erasure_problem is None,
+        )
 
     # ------------------------------------------------------------ for people on call
 
     async def model_file(self) -> bytes:
         """Return the model as it is now, as `Learner.save` writes it."""
-        learner = await self.submit(lambda: copy.deepcopy(self.model.projector.learner))
+        learner = await self.submit(lambda: copy.deepcopy(self.projector.learner))
         return await asyncio.to_thread(model_bytes, learner)
 
     @property
-    def batch_seconds(self) -> float:
+    def batch_age(self) -> float:
         """The age of the batch that is under way; 0 if there is none."""
-        return 0.0 if self.queue is None else self.queue.age
+        return 0.0 if self.queue is None else self.queue.batch_age
 
     @property
     def ready(self) -> bool:
         """Whether requests that write should be sent here."""
-        return self.outage is None and self.batch_seconds <= HUNG_SECONDS
+        return self.outage is None and self.batch_age <= HUNG_SECONDS
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems, worst first, one sentence each."""
-        model, projector, age = self.model, self.model.projector, self.batch_seconds
+        model, projector, age = self.model, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
-        sentences = [None if self.outage is None else str(self.outage), model.erasure_problem]
+        sentences = [] if self.outage is None else [str(self.outage)]
         if age > HUNG_SECONDS:
-            sentences.insert(1, f"a commit has been waiting for the disk for {age:.0f} s")
+            sentences.append(f"a commit has been waiting for the disk for {age:.0f} s")
+        if model.erasure_problem is not None:
+            sentences.append(model.erasure_problem)
         if stats.falling:
             sentences.append(
                 f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
@@ -338,10 +345,10 @@ class Service:
             sentences.append(f"snapshots are damaged: after events {broken}")
         if self.upkeep.error is not None:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
-        if promise is not None:
+        if promise is not None and promise.trouble is not None:
             sentences.append(promise.trouble)
-        sentences += [*self.store.damage, model.clock_problem, *self.store.warnings]
-        return tuple(sentence for sentence in sentences if sentence is not None)
+        clock_problems = [] if model.clock_problem is None else [model.clock_problem]
+        return (*sentences, *self.store.damage, *clock_problems, *self.store.warnings)
 
 
 def _create_if_missing(

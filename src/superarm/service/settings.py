@@ -43,20 +43,17 @@ class Settings:
     @classmethod
     def parse(cls, **options: Any) -> Settings:
         """Return settings from fields by name; some may be as on the command line: "90d", "miss", one shadow."""
-        parsed: dict[str, Any] = {}
         names = [field.name for field in fields(cls)]
         for name, value in options.items():
             if name not in names:
                 raise InvalidInput.must("option", OWNER, f"one of {', '.join(names)}", name, choices=names)
             if name in ("timeout", "retain") and isinstance(value, str):
-                parsed[name] = parse_duration(value, f"--{name}", OWNER)
+                options[name] = parse_duration(value, f"--{name}", OWNER)
             elif name == "default_outcome" and isinstance(value, str):
-                parsed[name] = DEFAULT_OUTCOMES.get(value, value)
-            elif name == "shadows":
-                parsed[name] = (value,) if isinstance(value, str) else tuple(value)
-            else:
-                parsed[name] = value
-        return cls(**parsed)
+                options[name] = DEFAULT_OUTCOMES.get(value, value)
+            elif name == "shadows" and isinstance(value, str):
+                options[name] = (value,)
+        return cls(**options)
 
     def check(self, learner: Learner) -> None:
         """Refuse settings that a learner cannot follow."""

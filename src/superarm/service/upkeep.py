@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from superarm.journal.changes import Erase
 from superarm.journal.errors import JournalUnavailable
 from superarm.journal.events import ERASURE, TIMEOUT, Event, OutcomeBody
-from superarm.service.commit_queue import AfterCommit
 
 if TYPE_CHECKING:
     from superarm.journal.projector import Projector
@@ -79,22 +78,20 @@ class Upkeep:
         while await self.service.submit(self.write_due_events):
             pass
 
-    def write_due_events(self) -> AfterCommit:
+    def write_due_events(self) -> bool:
         """Check, also without requests, whether the journal can be written and is in its place; then write.
 
-        The result is whether there is more to do at once.
+        Returns:
+            Whether there is more to do at once.
         """
         self.service.check_writable()
         self.store.check()
-        return AfterCommit(self._append_due_events)
-
-    def _append_due_events(self) -> bool:
         if not self.store.begin_upkeep():
             return False
         events = self.timeouts()
         full = len(events) == TIMEOUT_BATCH
         if not full:
-            events += self._retention()
+            events += self._erasure_by_age()
         self.store.append(events)  # but for timeouts that another process was faster to write
         self.model.apply(events)
         if self.model.erasure_problem is not None:
@@ -102,14 +99,14 @@ class Upkeep:
         return full
 
     def timeouts(self) -> list[Event]:
-        """Return the timeouts that are due, at most so many."""
+        """Return the timeouts that are due, `TIMEOUT_BATCH` at most."""
         timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.model.clock()
         if timeout is None or self.model.clock_problem is not None:
             return []
         due = self.store.pending(TIMEOUT_BATCH, before=now - timeout)
         return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
-    def _retention(self) -> list[Event]:
+    def _erasure_by_age(self) -> list[Event]:
         """Return the erasure of what is too old to be kept, if there is any, and it is time to look."""
         retain, now = self.settings.retain, self.model.clock()
         if retain is None or monotonic() < self._retain_at or self.model.clock_problem is not None:

@@ -86,7 +86,7 @@ def test_nobody_there():
         Client("localhost:8800")
 
 
-class Leaky:
+class LeakyProxy:
     """Passes requests on, and drops every answer of the first ``leaks`` connections."""
 
     def __init__(self, port: int, leaks: int) -> None:
@@ -117,7 +117,7 @@ class Leaky:
 
 def test_a_lost_answer_does_not_decide_twice(live):
     web = live()
-    leaky = Leaky(web.port, 3)
+    leaky = LeakyProxy(web.port, 3)
     with Client(f"http://127.0.0.1:{leaky.port}", timeout=5) as client:
         shown = client.decide(rows(1)[0].tolist())
         assert leaky.left == 0
@@ -133,8 +133,8 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_service):
     y = random.integers(0, 6, 300)
     X = (np.eye(6)[y] @ random.normal(size=(6, D)) + 0.1 * random.normal(size=(300, D))).astype(np.float32)
     stream = Arrays(X, np.array(LABELS)[y])
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     behaviour = UserBehaviour(users=4, mean_delay=0.02, lost_share=0.2, repeated_share=0.3)
     ticks = []
     counts = simulate_users(web.url, stream, 300, behaviour=behaviour, tick=ticks.append)
@@ -154,7 +154,7 @@ def test_traffic_must_fit_the_service(live):
         simulate_users(live().url, Arrays([[1.0], [2.0]], [0, 1]), 1)
 
 
-class Script:
+class ScriptedServer:
     """Answers each request on a connection with what the script says, then hangs up if it says so."""
 
     def __init__(self, *answers: tuple[int, dict[str, str], bool]) -> None:
@@ -186,7 +186,7 @@ class Script:
 
 def test_a_connection_that_the_service_has_closed_is_not_used_again(monkeypatch):
     slept: list[float] = []
-    server = Script((200, {}, True), (200, {}, True), (200, {}, True))
+    server = ScriptedServer((200, {}, True), (200, {}, True), (200, {}, True))
     with Client(server.url, retries=0) as client:  # no retry is needed for it, and no pause
         for _ in range(3):
             client.info()
@@ -195,12 +195,13 @@ def test_a_connection_that_the_service_has_closed_is_not_used_again(monkeypatch)
 
 
 def test_a_connection_that_ends_under_a_request_is_tried_once_more_at_once():
-    server = Script((200, {}, False), (0, {}, True), (200, {}, True))  # the second: not a word, and gone
+    # the second: not a word, and gone
+    server = ScriptedServer((200, {}, False), (0, {}, True), (200, {}, True))
     with Client(server.url, retries=0) as client:
         client.info()
         client.info()
     assert (server.connections, server.requests) == (2, 3)
-    server = Script((0, {}, True))  # on a new connection that is a failure
+    server = ScriptedServer((0, {}, True))  # on a new connection that is a failure
     with Client(server.url, retries=0) as client, pytest.raises(ServiceError, match="cannot be reached"):
         client.info()
 
@@ -208,14 +209,14 @@ def test_a_connection_that_ends_under_a_request_is_tried_once_more_at_once():
 def test_retry_after_is_honoured(monkeypatch):
     slept: list[float] = []
     monkeypatch.setattr(client_module.time, "sleep", slept.append)
-    server = Script(
+    server = ScriptedServer(
         (429, {"retry-after": "7"}, False), (503, {"retry-after": "Sunday"}, False), (200, {}, True)
     )
     with Client(server.url) as client:
         client.info()
     assert slept[0] == 7.0
     assert 0 < slept[1] < 1.0
-    server = Script((503, {"retry-after": "86400"}, False), (200, {}, True))
+    server = ScriptedServer((503, {"retry-after": "86400"}, False), (200, {}, True))
     with Client(server.url) as client:
         client.info()
     assert slept[2] == client_module.MAX_PAUSE
@@ -224,7 +225,7 @@ def test_retry_after_is_honoured(monkeypatch):
 def test_a_change_is_not_sent_again_when_its_answer_was_lost(live):
     """The second used to be refused, since the first was made."""
     web = live()
-    leaky = Leaky(web.port, 1)
+    leaky = LeakyProxy(web.port, 1)
     with Client(f"http://127.0.0.1:{leaky.port}", timeout=5) as client:
         with pytest.raises(ServiceError, match="the change may have been made"):
             client.add_labels(["new"])

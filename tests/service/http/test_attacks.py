@@ -18,13 +18,12 @@ from typing import Any
 import attacks
 import pytest
 from ports import free_port
-from service_kit import Web, soon
+from service_kit import Web, X, soon
 
 from superarm.service import Client
 
 TOKEN = "a-very-secret-token"
 MOST_MB = 50.0  # above idle
-X = [0.5, 1, 0, 0.25, 2]
 
 
 class Process:

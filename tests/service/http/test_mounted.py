@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
-from service_kit import LABELS, D
+from service_kit import LABELS, D, X
 
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalLocked
@@ -21,7 +21,6 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-X = [0.5, 1, 0, 0.25, 2]
 NEW = {"labels": LABELS, "features": D, "set_size": 2}
 LOCAL = {"base_url": "http://127.0.0.1"}
 
@@ -38,7 +37,7 @@ def outcomes(path) -> int:
     """What a journal has that nobody holds any more."""
     service = Service.open(path)
     try:
-        return service.model.projector.seq // 2
+        return service.projector.seq // 2
     finally:
         service.close()
 
@@ -221,5 +220,5 @@ with TestClient(Starlette(routes=[Mount("/arms", arms)]), base_url="http://127.0
 def test_a_process_that_ends_without_a_word_keeps_a_snapshot(tmp_path):
     subprocess.run([sys.executable, "-c", LEFT_OPEN, str(tmp_path / "e.db")], check=True, timeout=120)
     service = Service.open(tmp_path / "e.db")
-    assert (service.model.projector.seq, service.model.replayed) == (5, 0)
+    assert (service.projector.seq, service.model.replayed) == (5, 0)
     service.close()

@@ -12,8 +12,7 @@ from pathlib import Path
 import attacks
 import pytest
 from ports import free_port
-from service_kit import soon
-from test_operating import certificate
+from service_kit import X, certificate, soon
 
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
@@ -21,7 +20,6 @@ from superarm.service.http.listener import Listener
 
 NGINX = os.environ.get("NGINX") or shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 CONFIG = Path(__file__).parents[3] / "examples" / "nginx.conf"
-X = [0.5, 1, 0, 0.25, 2]
 TOKEN = "a-very-secret-token"
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="no nginx here (apt-get install nginx)")
@@ -51,16 +49,8 @@ def proxied(live, tmp_path):
         f"events {{ worker_connections 1000; }}\nhttp {{ access_log off;\n{temporary}{own} }}\n"
     )
     assert NGINX is not None
-    command = [
-        NGINX,
-        "-p",
-        str(tmp_path),
-        "-e",
-        str(tmp_path / "error.log"),
-        "-c",
-        str(tmp_path / "nginx.conf"),
-    ]
-    process = subprocess.Popen(command)
+    files = ["-p", tmp_path, "-e", tmp_path / "error.log", "-c", tmp_path / "nginx.conf"]
+    process = subprocess.Popen([NGINX, *files])
     try:
         soon(lambda: process.poll() is not None or _listens(port))
         assert process.poll() is None, (tmp_path / "error.log").read_text()

@@ -17,39 +17,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from service_kit import soon
+from service_kit import X, certificate, soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
 from superarm.service.http import server as server_module
-from superarm.service.http import views, watched_files
-from superarm.service.http.access import Tokens
+from superarm.service.http import watched_files
+from superarm.service.http.access import AccessControl, Tokens
 from superarm.service.http.listener import Listener
 
-X = [0.5, 1, 0, 0.25, 2]
 ROOT = Path(__file__).parents[3]
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate for localhost that signs itself."""
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", "2", "-subj", f"/CN={name}"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    except OSError:
-        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
-    return folder / f"{name}.pem", folder / f"{name}.key"
 
 
 def shown_certificate(port: int) -> str:
@@ -134,7 +112,7 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
     async def hang_up() -> None:
         certificate = SimpleNamespace(reload=lambda: read_again.append(True))
         server = SimpleNamespace(certificate=certificate)
-        server_module._handle_signals(SimpleNamespace(tokens=tokens), server)
+        server_module._handle_signals(SimpleNamespace(access=AccessControl(tokens)), server)
         file.write_text("decide the-new-token-of-the-shop")
         assert tokens.holder(b"Bearer the-new-token-of-the-shop") is None
         os.kill(os.getpid(), signal.SIGHUP)
@@ -272,14 +250,13 @@ def test_a_trace_is_passed_on_in_logs(live, caplog, monkeypatch):
     web = live(log_requests=True)
     trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     web.get("/health", Traceparent=trace)
-    soon(lambda: [one for one in caplog.records if one.message == "request"])
-    line = next(one for one in caplog.records if one.message == "request")
+    [line] = soon(lambda: [one for one in caplog.records if one.message == "request"])
     assert (line.trace_id, line.parent_id) == ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
     for wrong in ("nonsense", trace + '"', trace.upper(), "00-" + "0" * 31 + "-00f067aa0ba902b7-01"):
         caplog.clear()
         web.get("/health", Traceparent=wrong)
-        soon(lambda: [one for one in caplog.records if one.message == "request"])
-        assert not hasattr(next(one for one in caplog.records if one.message == "request"), "trace_id")
+        [line] = soon(lambda: [one for one in caplog.records if one.message == "request"])
+        assert not hasattr(line, "trace_id")
 
     def broken(*_):
         raise ZeroDivisionError
@@ -312,11 +289,3 @@ def test_the_dockerfile_is_what_it_should_be():
     assert not re.search(r"^ADD ", text, re.M)
     workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
     assert "docker build" in workflow
-
-
-def test_signals_are_listed_where_they_are_handled():
-    from superarm.service.http import server
-
-    for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"):
-        assert name in (server.__doc__ or "")
-        assert hasattr(signal, name)

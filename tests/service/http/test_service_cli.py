@@ -10,24 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lab_kit import run
 from service_kit import LABELS, Clock, D, rows
-from typer.testing import CliRunner
 
 import superarm as sa
-from superarm.cli.app import app
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.errors import JournalMismatch
 from superarm.learners.registry import parse
 from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.client.client import ServiceError
 from superarm.service.http import server
-
-
-def run(*words):
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
 
 
 @pytest.fixture
@@ -43,8 +35,8 @@ def served(monkeypatch):
     monkeypatch.setattr(server, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     yield seen
-    for session, _ in seen:
-        session.close()
+    for service, _ in seen:
+        service.close()
 
 
 @pytest.fixture
@@ -53,42 +45,37 @@ def label_file(tmp_path):
     return tmp_path / "labels.txt"
 
 
-def test_serve(served, label_file, tmp_path):
-    words = [
-        "serve",
-        "--labels",
-        label_file,
-        "--features",
-        D,
-        "--set-size",
-        3,
-        "--journal",
-        tmp_path / "e.db",
-    ]
-    run(*words, "--timeout", "60", "--default-outcome", "miss", "--learner", "mc-dbf:gamma=0.2")
-    session, options = served[0]
-    learner = session.model.projector.learner
+@pytest.fixture
+def words(label_file, tmp_path):
+    """The command that makes a new journal."""
+    return ["serve", "--labels", label_file, "--features", D, "--journal", tmp_path / "e.db"]
+
+
+def test_serve(served, words, tmp_path):
+    options = ["--set-size", 3, "--timeout", "60", "--default-outcome", "miss"]
+    run(*words, *options, "--learner", "mc-dbf:gamma=0.2")
+    service, options = served[0]
+    learner = service.projector.learner
     assert learner.labels == tuple(LABELS)
     assert (learner.name, learner.gamma, learner.set_size) == ("mc-dbf", 0.2, 3)
-    assert (session.settings.timeout, session.settings.default_outcome) == (60.0, False)
+    assert (service.settings.timeout, service.settings.default_outcome) == (60.0, False)
     assert (options["listener"].host, options["listener"].port) == ("127.0.0.1", 8800)
     assert not options["tokens"].required
-    session.close()
+    service.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
     assert served[1][0].model.projector.learner.id == learner.id
 
 
-def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_path, monkeypatch):
-    words = ["serve", "--labels", label_file, "--features", D, "--journal", tmp_path / "e.db"]
+def test_serve_refuses_what_is_not_safe_or_not_clear(served, words, tmp_path):
     with pytest.raises(InvalidInput, match="SUPERARM_TOKEN"):
         run(*words, "--host", "0.0.0.0")
     with pytest.raises(InvalidInput, match="none, miss or hit"):
         run(*words, "--default-outcome", "maybe")
     with pytest.raises(InvalidInput, match="one label a line"):
-        run("serve", "--labels", tmp_path / "missing.txt", "--features", D, "--journal", tmp_path / "e.db")
+        run("serve", "--labels", tmp_path / "missing.txt", *words[3:])
     (tmp_path / "twice.txt").write_text("a\na\n")
     with pytest.raises(InvalidInput, match=r"line 2 of .* must be another label than that of line 1"):
-        run("serve", "--labels", tmp_path / "twice.txt", "--features", D, "--journal", tmp_path / "e.db")
+        run("serve", "--labels", tmp_path / "twice.txt", *words[3:])
     with pytest.raises(InvalidInput, match="superarm serve needs --labels for a new journal"):
         run("serve", "--journal", tmp_path / "e.db")
     assert served == []
@@ -97,8 +84,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, label_file, tmp_pat
     assert served[0][1]["tokens"].holder(b"Bearer sixteen-characters") == "operate"
 
 
-def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, tmp_path):
-    words = ["serve", "--labels", label_file, "--features", D, "--set-size", 2, "--journal"]
+def test_serve_checks_its_options_before_a_journal_is_made(served, words, label_file, tmp_path):
     wrong = {
         ("--timeout", "-5"): "--timeout of superarm serve must be a time",
         ("--timeout", "soon"): "--timeout of superarm serve must be a time",
@@ -108,16 +94,15 @@ def test_serve_checks_its_options_before_a_journal_is_made(served, label_file, t
         ("--learner", "perceptron", "--default-outcome", "miss"): "--default-outcome of superarm serve",
         ("--no-create",): "no such journal: ",
     }
-    for number, (options, sentence) in enumerate(wrong.items()):
+    for options, sentence in wrong.items():
         with pytest.raises(SuperarmError, match=sentence):
-            run(*words, tmp_path / f"{number}.db", *options)
-        assert not (tmp_path / f"{number}.db").exists()
+            run(*words, "--set-size", 2, *options)
+        assert not (tmp_path / "e.db").exists()
     assert served == []
 
 
-def test_an_address_that_cannot_be_bound_makes_no_journal(label_file, tmp_path, monkeypatch):
+def test_an_address_that_cannot_be_bound_makes_no_journal(words, tmp_path, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
-    words = ["serve", "--labels", label_file, "--set-size", 2, "--journal", tmp_path / "e.db"]
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(InvalidInput, match="--port of superarm serve must be free"),
@@ -161,33 +146,13 @@ def test_a_journal_with_timeouts_in_its_past_warns_without_one(served, open_serv
     assert "decisions do not expire: this start has no --timeout" in caplog.text
 
 
-def test_serve_says_what_it_made_and_takes_shadows_and_times(served, label_file, tmp_path, caplog):
-    words = [
-        "serve",
-        "--labels",
-        label_file,
-        "--features",
-        D,
-        "--set-size",
-        2,
-        "--journal",
-        tmp_path / "e.db",
-    ]
-    run(
-        *words,
-        "--shadow",
-        "set-logit:explore=show",
-        "--shadow",
-        "set-logit:explore=0.1",
-        "--retain",
-        "90d",
-        "--timeout",
-        "2h",
-    )
+def test_serve_says_what_it_made_and_takes_shadows_and_times(served, words, caplog):
+    shadows = ["--shadow", "set-logit:explore=show", "--shadow", "set-logit:explore=0.1"]
+    run(*words, "--set-size", 2, *shadows, "--retain", "90d", "--timeout", "2h")
     assert "new journal created" in caplog.text
-    session = served[0][0]
-    assert (session.settings.retain, session.settings.timeout) == (90 * 86400.0, 7200.0)
-    assert [one["learner"] for one in session.model.projector.reports()] == [
+    service = served[0][0]
+    assert (service.settings.retain, service.settings.timeout) == (90 * 86400.0, 7200.0)
+    assert [one["learner"] for one in service.projector.reports()] == [
         "set-logit",
         "set-logit:explore=show",
         "set-logit:explore=0.1",
@@ -220,30 +185,22 @@ def test_change(live, open_service, monkeypatch):
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     web = live(open_service())
     change = ["change", web.url]
-    assert "7 labels shown" in run(*change, "add-label", "weather").stdout
-    assert "5 labels shown; 2 disabled" in run(*change, "disable-label", "label-0", "weather").stdout
-    assert "learning is frozen" in run(*change, "freeze").stdout
+    assert "7 labels shown" in run(*change, "add-label", "weather")
+    assert "5 labels shown; 2 disabled" in run(*change, "disable-label", "label-0", "weather")
+    assert "learning is frozen" in run(*change, "freeze")
     web.post("/v1/decisions", {"features": [1, 2, 3, 4, 5], "id": "a"})
     assert web.post("/v1/decisions/a/outcome", {"hit": True})[1]["outcome"]["learnt"] is False
-    assert "frozen" not in run(*change, "unfreeze").stdout
-    told = json.loads(run("change", "--json", web.url, "explore", "show").stdout)
+    assert "frozen" not in run(*change, "unfreeze")
+    told = json.loads(run("change", "--json", web.url, "explore", "show"))
     assert told["what"] == "set_explore"
-    assert "1 decisions erased" in run(*change, "erase", "a").stdout
+    assert "1 decisions erased" in run(*change, "erase", "a")
     assert web.get("/v1/decisions/a")[1]["features"] is None
-    assert "rollback: event" in run(*change, "rollback", 0).stdout
-    listed = run(*change, "list").stdout
-    for word in (
-        "add_labels",
-        "disable_labels",
-        "freeze",
-        "unfreeze",
-        "set_explore",
-        "erase",
-        "rollback",
-        "snapshot after",
-    ):
+    assert "rollback: event" in run(*change, "rollback", 0)
+    listed = run(*change, "list")
+    changes = "add_labels disable_labels freeze unfreeze set_explore erase rollback"
+    for word in (*changes.split(), "snapshot after"):
         assert word in listed
-    told = json.loads(run("change", "--json", web.url, "list").stdout)
+    told = json.loads(run("change", "--json", web.url, "list"))
     assert [one["what"] for one in told["changes"]][:2] == ["add_labels", "disable_labels"]
     with pytest.raises(InvalidInput, match="needs ids or --older"):
         run(*change, "erase")
@@ -253,32 +210,27 @@ def test_change(live, open_service, monkeypatch):
 
 
 def filled(open_service):
-    session = open_service()
+    service = open_service()
     for i, x in enumerate(rows(40)):
-        shown = session.call(DecisionRequest(x))
-        session.call(OutcomeRequest(shown["id"], hit=i % 2 == 0))
-    return session
+        shown = service.call(DecisionRequest(x))
+        service.call(OutcomeRequest(shown.id, hit=i % 2 == 0))
+    return service
 
 
 def test_replay(open_service, tmp_path):
     filled(open_service)
-    told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json").stdout)
+    told = json.loads(run("replay", tmp_path / "events.db", "--output", tmp_path / "m.npz", "--json"))
     assert (told["events"], told["different"], told["same"]) == (80, 0, True)
     assert list(sa.load(tmp_path / "m.npz").labels) == LABELS
-    lines = run("replay", tmp_path / "events.db", "--from-start").stdout
+    lines = run("replay", tmp_path / "events.db", "--from-start")
     assert "replayed 80 events after event 0 in" in lines
     assert "decisions compared: 40, different: 0" in lines
 
 
 def test_export(open_service, tmp_path):
     filled(open_service)
-    assert (
-        "40 decisions written"
-        in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet").stdout
-    )
-    told = json.loads(
-        run("export", tmp_path / "events.db", "--output", tmp_path / "l.jsonl", "--json").stdout
-    )
+    assert "40 decisions written" in run("export", tmp_path / "events.db", "--output", tmp_path / "l.parquet")
+    told = json.loads(run("export", tmp_path / "events.db", "--output", tmp_path / "l.jsonl", "--json"))
     assert told["decisions"] == 40 == len((tmp_path / "l.jsonl").read_text().splitlines())
 
 
@@ -287,22 +239,12 @@ def test_traffic(live, tmp_path):
     random = np.random.default_rng(0)
     y = random.integers(0, 6, 50)
     np.savez(tmp_path / "data.npz", X=random.normal(size=(50, D)), y=y, classes=LABELS)
-    words = [
-        "traffic",
-        web.url,
-        "--data",
-        tmp_path / "data.npz",
-        "--decisions",
-        30,
-        "--delay",
-        0,
-        "--users",
-        2,
-    ]
-    told = json.loads(run(*words, "--json").stdout)
+    words = ["traffic", web.url, "--data", tmp_path / "data.npz"]
+    words += ["--decisions", 30, "--delay", 0, "--users", 2]
+    told = json.loads(run(*words, "--json"))
     assert (told["decisions"], told["errors"]) == (30, [])
     shown = run(*words, "--seed", 1)
-    assert "30 decisions" in shown.stdout
+    assert "30 decisions" in shown
     assert web.get("/v1/stats")[1]["decisions"] == 60
     web.stop()
 

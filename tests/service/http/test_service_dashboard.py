@@ -32,6 +32,12 @@ def browser(tmp_path):
     made.close()
 
 
+def open_dashboard(browser, web, width: int) -> None:
+    browser.look(width=width, dark=False)
+    browser.open(web.url + "/")
+    browser.wait("document.getElementById('state').className == 'live'")
+
+
 def users() -> Arrays:
     random = np.random.default_rng(0)
     y = random.integers(0, 6, 2000)
@@ -42,9 +48,7 @@ def users() -> Arrays:
 @pytest.mark.slow
 def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
     web = live(open_service(labels=NAMES, shadows=["set-logit:explore=show", "set-logit:explore=0.1"]))
-    browser.look(width=1280, dark=False)
-    browser.open(web.url + "/")
-    browser.wait("document.getElementById('state').textContent == 'live'")
+    open_dashboard(browser, web, width=1280)
     assert "nothing yet" in browser.eval("document.body.innerText")
     simulate_users(web.url, users(), 2000, behaviour=UserBehaviour(users=4, mean_delay=0.05))
     decisions = "document.querySelectorAll('.tile .number')[1].textContent"
@@ -83,9 +87,7 @@ def test_the_dashboard_lives_and_escapes(live, open_service, browser, tmp_path):
 
 def test_it_says_when_the_service_is_gone_and_comes_back_by_itself(live, open_service, browser):
     web = live(open_service())
-    browser.look(width=1280, dark=False)
-    browser.open(web.url + "/")
-    browser.wait("document.getElementById('state').className == 'live'")
+    open_dashboard(browser, web, width=1280)
     web.stop()
     browser.wait("document.getElementById('state').textContent.startsWith('not reachable')")
     live(open_service(), listener=Listener(port=web.port))
@@ -104,12 +106,10 @@ def test_it_asks_for_the_token(live, browser):
 
 
 def test_trouble_comes_first(live, open_service, browser, tmp_path):
-    session = open_service()
-    web = live(session)
-    browser.look(width=400, dark=False)
-    browser.open(web.url + "/")
-    browser.wait("document.getElementById('state').className == 'live'")
-    session.model.broken_snapshots = (4711,)
+    service = open_service()
+    web = live(service)
+    open_dashboard(browser, web, width=400)
+    service.model.broken_snapshots = (4711,)
     browser.wait("document.getElementById('trouble').hidden === false")
     assert "4711" in browser.eval("document.getElementById('trouble').innerText")
     assert browser.eval("document.getElementById('state').textContent") == "trouble"
@@ -117,7 +117,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     assert browser.eval(first) == "trouble"
     assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "trouble-400-light.png")
-    session.model.broken_snapshots = ()
+    service.model.broken_snapshots = ()
     browser.wait("document.getElementById('trouble').hidden")
     assert browser.complaints() == []
 
@@ -135,14 +135,14 @@ def test_the_documentation_needs_nothing_from_elsewhere(live, browser, tmp_path)
 
 @pytest.mark.slow
 def test_the_dashboard_of_many_processes(shared, live, browser, tmp_path):
-    sessions = [shared(labels=NAMES), shared(), shared()]
-    web = live(sessions[0])
+    services = [shared(labels=NAMES), shared(), shared()]
+    web = live(services[0])
     simulate_users(web.url, users(), 300, behaviour=UserBehaviour(users=4, mean_delay=0.05))
     browser.look(width=1280, dark=False)
     browser.open(web.url + "/")
     browser.wait("document.querySelectorAll('#processes tr').length == 3")
     browser.wait("document.querySelectorAll('.tile .number')[1].textContent == '300'")
     text = browser.eval("document.getElementById('processes-card').innerText")
-    assert all(session.store.application.split()[2] in text for session in sessions)
+    assert all(service.store.application.split()[2] in text for service in services)
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "dashboard-processes.png")
     assert b"\nsuperarm_processes 3.0\n" in web.get("/metrics")[1]

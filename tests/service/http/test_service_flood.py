@@ -101,8 +101,8 @@ def caller(port: int, seed: int, until: float, seen: list[int], faults: list[byt
 
 
 def test_a_flood_of_nonsense(live, open_service):
-    session = open_service(snapshot_every=200, keep_snapshots=2, max_journal_mb=40)
-    web = live(session)
+    service = open_service(snapshot_every=200, keep_snapshots=2, max_journal_mb=40)
+    web = live(service)
     seen: list[int] = []
     faults: list[bytes] = []
     until = time.monotonic() + 3
@@ -131,9 +131,9 @@ def test_a_flood_of_nonsense(live, open_service):
 @pytest.mark.slow
 def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_service, monkeypatch):
     many = [f"label-{i}" for i in range(12_000)]
-    session = open_service(labels=many)
-    web, asked, decide = live(session), [], session.decide
-    monkeypatch.setattr(session, "decide", lambda ask: asked.append(ask.set_size) or decide(ask))
+    service = open_service(labels=many)
+    web, asked, decide = live(service), [], service.decide
+    monkeypatch.setattr(service, "decide", lambda ask: asked.append(ask.set_size) or decide(ask))
     status, answer = web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 10_000})
     assert (status, answer["error"]["field"]) == (422, "set_size")
     assert len(web.post("/v1/decisions", {"features": [1.0] * D, "set_size": 256})[1]["labels"]) == 256
@@ -146,8 +146,8 @@ def test_a_set_of_ten_thousand_labels_never_reaches_the_learner(live, open_servi
 def test_the_model_is_written_beside_the_loop(live, open_service):
     """A large model: while it is downloaded, others are answered."""
     many = [f"label-{i}" for i in range(2_000)]
-    session = open_service(labels=many, n_features=2_000)
-    web = live(session)
+    service = open_service(labels=many, n_features=2_000)
+    web = live(service)
     web.post("/v1/decisions", {"features": [1.0] * 2_000})  # gives it its weights
     sizes: list[int] = []
     slow = threading.Thread(target=lambda: sizes.append(len(web.get("/v1/model")[1])))

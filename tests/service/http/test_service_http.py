@@ -7,17 +7,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service_kit import LABELS, D, both, rows, soon
+from service_kit import LABELS, D, X, both, rows, soon
 
 import superarm as sa
+from superarm.explore import distribution_of
 from superarm.journal.replay import replay
+from superarm.learners import Scores
 from superarm.service import Client
 from superarm.service import service as service_module
 from superarm.service.http.access import DECIDE
 from superarm.service.http.router import Route
 from superarm.service.messages import OutcomeRequestBody, PendingQuery
-
-X = [0.5, 1, 0, 0.25, 2]
 
 
 def test_what_a_route_takes_is_what_its_endpoint_takes():
@@ -63,21 +63,33 @@ def test_a_decision_and_its_outcome(live):
     assert web.post("/v1/decisions", {"features": X})[1]["model_version"] == 1
 
 
-def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
-    web = live(open_service(seed=5))
-    twin = sa.SetLogit(labels=LABELS, n_features=D, set_size=2, seed=5, uniform=0.02)
+@pytest.mark.parametrize("field", ["features", "scores"])
+def test_http_equals_the_library_round_by_round(field, live, open_service, tmp_path):
+    options = {"labels": LABELS, "set_size": 2, "seed": 5}
+    if field == "features":
+        web, twin = live(open_service(seed=5)), sa.SetLogit(n_features=D, uniform=0.02, **options)
+        asked = list(rows(150))
+    else:
+        service = open_service(learner="scores", n_features=None, seed=5)
+        web, twin = live(service), Scores(uniform=0.02, **options)
+        asked = [dict(zip(LABELS, x.tolist(), strict=True)) for x in rows(150, d=len(LABELS))]
+    assert web.get("/v1/info")[1]["params"]["uniform"] == 0.02
     waiting = []
-    for i, x in enumerate(rows(150)):
+    for i, x in enumerate(asked):
         limits = {"eligible": LABELS[1:5], "set_size": 1} if i % 7 == 0 else {}
         made = twin.decide(x, **limits)
-        shown = web.post("/v1/decisions", {"features": x.tolist(), **limits})[1]
+        body = {field: x if field == "scores" else x.tolist(), **limits}
+        shown = web.post("/v1/decisions", body)[1]
         assert (shown["labels"], shown["propensity"]) == (made.labels, made.propensity)
+        probability = distribution_of(made, LABELS).probability(made.labels)
+        assert probability == pytest.approx(made.propensity, rel=1e-6)
         waiting.append((shown["id"], made))
         if i % 3 == 2:  # answers come late, and not in order
             id_, late = waiting.pop(len(waiting) // 2)
             answer = {"label": late.labels[0]} if i % 2 else {"hit": False}
             assert web.post(f"/v1/decisions/{id_}/outcome", answer)[0] == 200
-            twin.update(late, **answer)
+            # (scores learn nothing of which label it was)
+            twin.update(late, **(answer if field == "features" else {"hit": bool(i % 2)}))
     status, model = web.get("/v1/model")
     assert status == 200
     (tmp_path / "model.npz").write_bytes(model)
@@ -85,6 +97,7 @@ def test_http_equals_the_library_round_by_round(live, open_service, tmp_path):
     bits = [{name: array.tobytes() for name, array in one.core.state().items()} for one in (loaded, twin)]
     assert bits[0] == bits[1]
     assert loaded.round == twin.round
+    assert loaded.decide(asked[0]).labels == twin.decide(asked[0]).labels
 
 
 def test_three_forms_of_features(live, open_service):
@@ -337,8 +350,8 @@ def test_bad_outcomes_get_a_4xx_that_names_the_field(live, open_service):
 
 def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypatch):
     monkeypatch.setattr(service_module, "RETRY_SECONDS", 0.05)
-    session = open_service(max_journal_mb=1)
-    web = live(session)
+    service = open_service(max_journal_mb=1)
+    web = live(service)
     ids = []
     while True:
         status, answer = web.post("/v1/decisions", {"features": X, "context": "x" * 20_000})
@@ -354,7 +367,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert "full" in web.get("/v1/stats")[1]["trouble"][0]
     assert b"superarm_journal_up 0" in web.get("/metrics")[1]
     assert web.post("/v1/batch/outcomes", {"outcomes": [{"id": ids[0], "hit": True}]})[0] == 507
-    session.store.max_mb = 50
+    service.store.max_mb = 50
     soon(lambda: web.get("/ready")[0] == 200)
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
@@ -365,8 +378,8 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
 
 
 def test_requests_that_come_together_are_committed_together(live, open_service):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     with ThreadPoolExecutor(16) as pool:
         ids = list(
             pool.map(lambda x: web.post("/v1/decisions", {"features": x.tolist()})[1]["id"], rows(200))
@@ -374,14 +387,14 @@ def test_requests_that_come_together_are_committed_together(live, open_service):
         done = list(pool.map(lambda id_: web.post(f"/v1/decisions/{id_}/outcome", {"hit": True})[0], ids))
     assert set(done) == {200}
     assert len(set(ids)) == 200
-    assert session.queue.count < 400
+    assert service.queue.n_batches < 400
     web.stop()
     assert replay(open_service().store).same
 
 
 def test_timeouts_and_snapshots_run_by_themselves(live, open_service):
-    session = open_service(timeout=0.05, default_outcome=False, snapshot_every=40, keep_snapshots=1)
-    web = live(session)
+    service = open_service(timeout=0.05, default_outcome=False, snapshot_every=40, keep_snapshots=1)
+    web = live(service)
     web.post("/v1/decisions", {"features": X, "id": "first"})
     for _ in range(3):
         web.post("/v1/batch/decisions", {"decisions": [{"features": x.tolist()} for x in rows(50)]})
@@ -409,37 +422,6 @@ def test_pending_comes_in_pages(live, open_service):
         seen += [item["id"] for item in page["pending"]]
         after = page["next"]
     assert seen == [f"d{i}" for i in range(25)]
-
-
-def test_metrics_are_prometheus(live):
-    parser = pytest.importorskip(
-        "prometheus_client.parser", reason="prometheus-client (extra dev) is not installed"
-    )
-    web = live()
-    first = web.get("/metrics")[1]
-    assert b"\nsuperarm_hit_rate_recent " not in first  # none yet
-    # or an alert would miss the first
-    assert b'superarm_requests_total{route="decisions",status="500"} 0.0' in first
-    for i in range(10):
-        web.post("/v1/decisions", {"features": X, "id": f"d{i}"})
-    for i in range(6):
-        web.post(f"/v1/decisions/d{i}/outcome", {"hit": i < 3})
-    families = {f.name: f for f in parser.text_string_to_metric_families(web.get("/metrics")[1].decode())}
-    value = {name: family.samples[0].value for name, family in families.items() if family.samples}
-    assert value["superarm_decisions"] == 10
-    assert value["superarm_outcomes"] == 6
-    assert value["superarm_hits"] == 3
-    assert value["superarm_pending"] == 4
-    assert 0 < value["superarm_propensity_floor"] <= 1
-    assert value["process_resident_memory_bytes"] > 1 << 20
-    ages = {s.labels.get("le"): s.value for s in families["superarm_outcome_age_seconds"].samples}
-    assert ages["+Inf"] == 6
-    latency = [s for s in families["superarm_request_seconds"].samples if s.name.endswith("_count")]
-    assert {s.labels["route"]: s.value for s in latency}["decisions"] == 10
-    assert web.get("/v1/stats")[1]["latency"].keys() == {"p50", "p99"}
-    web.application.metrics.count("decisions", 200, 1e9)
-    assert web.get("/v1/stats")[1]["latency"]["p50"] is not None
-    assert web.get("/v1/stats")[1]["latency"]["p99"] is None  # beyond the last edge
 
 
 @both

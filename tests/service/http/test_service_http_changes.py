@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from service_kit import LABELS, D, both, replayed, rows, soon
+from service_kit import LABELS, X, both, replayed, rows, soon
 
-from superarm.service import Client
+from superarm.journal.changes import Erase
+from superarm.service import Client, DecisionRequest
 from superarm.service.client.client import ServiceError
-from superarm.service.http.access import Tokens
-
-X = [0.5, 1, 0, 0.25, 2]
 
 
 @both
@@ -48,8 +46,8 @@ def test_labels_come_and_go(live, open_service):
 @both
 @pytest.mark.slow
 def test_freeze_explore_and_rollback(live, open_service):
-    session = open_service(snapshot_every=20)
-    web = live(session)
+    service = open_service(snapshot_every=20)
+    web = live(service)
     with Client(web.url) as client:
         client.freeze()
         shown = client.decide(X)
@@ -79,8 +77,8 @@ def test_freeze_explore_and_rollback(live, open_service):
 
 @both
 def test_people_are_forgotten(live, open_service):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     with Client(web.url) as client:
         for i in range(6):
             shown = client.decide(X, id=f"d{i}", context={"name": "Ada"})
@@ -102,8 +100,23 @@ def test_people_are_forgotten(live, open_service):
         assert client.decision("d5")["features"] is None
         assert client.decide(X).labels
     web.stop()
-    if hasattr(session.store, "path"):
-        assert b"Ada" not in session.store.path.read_bytes()
+    if hasattr(service.store, "path"):
+        assert b"Ada" not in service.store.path.read_bytes()
+
+
+def test_two_processes_that_erase_at_the_same_moment_count_the_same(shared, monkeypatch):
+    """The slower one used to find nothing left to erase, and to respond with 0."""
+    one, two = shared(), shared()
+    one.call(DecisionRequest(rows(1)[0], "a"))
+    erase = one.store.erase
+
+    def erase_after_the_other(*arguments):
+        two.call(lambda: None)  # it projects the erasure
+        return erase(*arguments)
+
+    monkeypatch.setattr(one.store, "erase", erase_after_the_other)
+    seq = one.call(Erase(ids=["a"]))
+    assert (one.model.n_erased(seq), two.model.n_erased(seq)) == (1, 1)
 
 
 @both
@@ -120,24 +133,3 @@ def test_shadows_over_http(live, open_service):
         for one in (own, shadow):
             assert one["low"] <= one["rate"] <= one["high"]
             assert one["learnt"] == one["rows"] == 600
-
-
-def test_only_operators_change(live, tmp_path):
-    file = tmp_path / "tokens"
-    file.write_text(
-        "decide the-token-of-the-shop\nread the-token-of-grafana\noperate the-token-of-the-team\n"
-    )
-    web = live(tokens=Tokens(file))
-    for token, status in (
-        ("the-token-of-the-shop", 403),
-        ("the-token-of-grafana", 403),
-        ("the-token-of-the-team", 200),
-    ):
-        web.token = token
-        assert web.post("/v1/changes", {"what": "freeze"})[0] == status
-        assert web.get("/v1/changes")[0] == (403 if "shop" in token else 200)
-
-
-def test_rows_of_the_right_length_after_all_that(live, open_service):
-    web = live(open_service())
-    assert web.post("/v1/decisions", {"features": [0.0] * (D + 1)})[1]["error"]["field"] == "features"

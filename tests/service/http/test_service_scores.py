@@ -9,11 +9,8 @@ import pytest
 from lab_kit import run
 from service_kit import LABELS, D, both
 
-import superarm as sa
-from superarm.explore import distribution_of
 from superarm.journal.replay import replay
 from superarm.journal.verify import verify_store
-from superarm.learners import Scores
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
 
@@ -36,31 +33,6 @@ def answer_all(url, worlds):
 
     with ThreadPoolExecutor(8) as callers:
         list(callers.map(answer, [worlds[i::8] for i in range(8)]))
-
-
-def test_scores_over_http_are_the_rule_in_the_library_to_the_bit(live, open_service, tmp_path):
-    web = live(open_service(**SCORED, seed=5))
-    assert web.get("/v1/info")[1]["params"]["uniform"] == 0.02
-    twin = Scores(labels=LABELS, set_size=2, seed=5, uniform=0.02)
-    waiting = []
-    for i, asked in enumerate(scores(100)):
-        limits = {"eligible": LABELS[1:5], "set_size": 1} if i % 7 == 0 else {}
-        made = twin.decide(asked, **limits)
-        shown = web.post("/v1/decisions", {"scores": asked, **limits})[1]
-        assert (shown["labels"], shown["propensity"]) == (made.labels, made.propensity)
-        assert distribution_of(made, LABELS).probability(made.labels) == pytest.approx(
-            made.propensity, rel=1e-6
-        )
-        waiting.append((shown["id"], made))
-        if i % 3 == 2:
-            id_, late = waiting.pop(len(waiting) // 2)
-            assert web.post(f"/v1/decisions/{id_}/outcome", {"label": late.labels[0]})[0] == 200
-            twin.update(late, hit=True)
-    (tmp_path / "model.npz").write_bytes(web.get("/v1/model")[1])
-    loaded = sa.load(tmp_path / "model.npz")
-    bits = [{name: array.tobytes() for name, array in one.core.state().items()} for one in (loaded, twin)]
-    assert bits[0] == bits[1]
-    assert loaded.decide(asked).labels == twin.decide(asked).labels
 
 
 @both
@@ -158,6 +130,6 @@ def test_a_shadow_learns_from_scores(open_service, live):
     with Client(url) as client:
         own, shadow = client.stats()["shadows"]
     assert (own["learnt"], shadow["learnt"]) == (400, 400)
-    (learner,) = service.model.projector.shadows.values()
+    (learner,) = service.projector.shadows.values()
     asked = {name: 2.0 * (name == wrong[3]) for name in LABELS}
     assert learner.learner.rank(asked)[0] == LABELS[3]

@@ -12,27 +12,26 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from service_kit import soon
+from service_kit import X, certificate, soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client
+from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
-from superarm.service.http import connection_limits, routes, server, views
+from superarm.service.http import connection_limits, routes, server
 from superarm.service.http.listener import Listener
 from superarm.service.http.request import Response
 
-X = [0.5, 1, 0, 0.25, 2]
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-class Plain:
+class RawConnection:
     """Bytes to and from a service."""
 
     def __init__(self, web, data: bytes = b"") -> None:
         self.socket = socket.create_connection(("127.0.0.1", web.port), timeout=20)
         self.send(data)
 
-    def send(self, data: bytes) -> Plain:
+    def send(self, data: bytes) -> RawConnection:
         self.socket.sendall(data)
         return self
 
@@ -52,6 +51,11 @@ class Plain:
 
 def statuses(data: bytes) -> list[int]:
     return [int(found) for found in re.findall(rb"HTTP/1.1 (\d+) ", data)]
+
+
+def raw_statuses(web, data: bytes) -> list[int]:
+    """The statuses of all responses to these bytes."""
+    return statuses(RawConnection(web, data).read())
 
 
 @pytest.fixture
@@ -91,10 +95,10 @@ def test_content_type_and_size(live):
 def test_a_head_of_any_size_is_not_taken(live):
     web = live(max_head=4096, token="a-very-secret-token")
     for big in (b"X-Big: " + b"x" * 5000, b"\r\n".join(b"X-%d: y" % i for i in range(1000))):
-        assert statuses(Plain(web, b"GET /health HTTP/1.1\r\n" + big + b"\r\n\r\n").read()) == [431]
-    assert statuses(Plain(web, b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\n\r\n").read()) == [431]
+        assert raw_statuses(web, b"GET /health HTTP/1.1\r\n" + big + b"\r\n\r\n") == [431]
+    assert raw_statuses(web, b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\n\r\n") == [431]
     # one that never ends is cut off soon, and costs neither time nor memory
-    endless = Plain(web, b"GET /health HTTP/1.1\r\nX-Big: ")
+    endless = RawConnection(web, b"GET /health HTTP/1.1\r\nX-Big: ")
     sent = 0
     try:
         while sent < 200 << 20:
@@ -114,7 +118,7 @@ def test_a_head_has_at_most_100_headers_however_it_arrives(live, chunked):
     for number, status in ((90, 200), (101, 431)):
         lines = [b"GET /health HTTP/1.1", b"Host: localhost", b"Connection: close"]
         head = b"\r\n".join([*lines, *(b"X-%d: y" % i for i in range(number)), b"", b""])
-        plain = Plain(web, head[:100])
+        plain = RawConnection(web, head[:100])
         if chunked:
             time.sleep(0.05)
         plain.send(head[100:])
@@ -135,9 +139,9 @@ def test_a_large_body_does_not_count_as_the_head_of_the_next_request(live):
 
 def test_the_body_of_a_stranger_is_not_read(live, quick_sweeps):
     web = live(token="a-very-secret-token")
-    caller = Plain(web, HEAD + b"Content-Length: 1000000\r\n\r\n")  # and not a byte of the body
+    caller = RawConnection(web, HEAD + b"Content-Length: 1000000\r\n\r\n")  # and not a byte of the body
     assert statuses(caller.read()) == [401]
-    assert statuses(Plain(web, HEAD + b"Transfer-Encoding: chunked\r\n\r\n").read()) == [401]
+    assert raw_statuses(web, HEAD + b"Transfer-Encoding: chunked\r\n\r\n") == [401]
 
 
 # ---------------------------------------------------------------- slow callers
@@ -155,21 +159,21 @@ def test_slow_and_half_requests_time_out(live, quick_sweeps):
         b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n": [200],  # then idle for too long
     }
     with ThreadPoolExecutor(len(halves)) as pool:
-        got = dict(zip(halves, pool.map(lambda half: Plain(web, half).read(), halves), strict=True))
+        got = dict(zip(halves, pool.map(lambda half: RawConnection(web, half).read(), halves), strict=True))
     assert {half: statuses(data) for half, data in got.items()} == halves
     soon(lambda: not web.server.tracker.connections)
 
 
 def test_fifty_half_requests_are_gone_in_the_end(live, quick_sweeps):
     web = live(head_seconds=0.2, body_seconds=0.2)
-    callers = [Plain(web, HEAD + b"Content-Length: 9\r\n\r\n") for _ in range(50)]
+    callers = [RawConnection(web, HEAD + b"Content-Length: 9\r\n\r\n") for _ in range(50)]
     assert all(statuses(caller.read()) == [408] for caller in callers)
 
 
 def test_an_answer_that_nobody_fetches_is_dropped(live, quick_sweeps, monkeypatch):
     monkeypatch.setattr(routes, "load_page", lambda *_: Response(200, b"x" * (50 << 20)))
     web = live(send_seconds=0.3)
-    caller = Plain(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    caller = RawConnection(web, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(caller.socket.recv(1000)) == [200]
     soon(lambda: not web.server.tracker.connections)
     caller.socket.close()
@@ -184,10 +188,10 @@ def test_connections_are_limited(live):
     ask = b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n"
     held = []
     for _ in range(6):  # one after another: each is known before the next one comes
-        held.append(Plain(web, ask))
+        held.append(RawConnection(web, ask))
         assert statuses(held[-1].socket.recv(1 << 16)) == [200]
     assert (len(tracker.connections), len(tracker.unauthenticated)) == (6, 0)
-    answer = Plain(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
+    answer = RawConnection(web, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").read()
     assert statuses(answer) in ([503], [])
     assert tracker.n_refused == 1
     held.pop().socket.close()
@@ -203,7 +207,7 @@ def test_strangers_make_room_for_whoever_comes(live):
     tracker = web.server.tracker
     with Client(web.url, token=web.token) as client:
         client.info()
-        strangers = [Plain(web) for _ in range(50)]
+        strangers = [RawConnection(web) for _ in range(50)]
         soon(lambda: tracker.n_refused == 31)
         assert (len(tracker.unauthenticated), len(tracker.connections)) == (19, 20)
         assert client.info()["n_features"] == 5
@@ -219,12 +223,12 @@ def test_an_address_has_its_share(live, monkeypatch):
     monkeypatch.setattr(connection_limits, "BURST_SECONDS", 0.2)
     web = live(max_unauthenticated_per_address=5)
     tracker = web.server.tracker
-    first = [Plain(web) for _ in range(12)]  # so many at once may be somebody who starts
+    first = [RawConnection(web) for _ in range(12)]  # so many at once may be somebody who starts
     soon(lambda: tracker.n_refused == 2)
     assert len(tracker.unauthenticated) == 10
     assert statuses(first[10].read()) == statuses(first[11].read()) == [503]
     time.sleep(0.2)
-    later = Plain(web, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    later = RawConnection(web, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert statuses(later.socket.recv(1000)) == [200]
     assert first[0].read() == b""
     for caller in (*first[1:10], later):
@@ -244,7 +248,7 @@ def test_pipelined_requests_are_answered_in_their_order(live):
         b"Content-Length: %d\r\n\r\n" % len(reply) + reply
     )
     look = b"GET /v1/decisions/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    data = Plain(web, asked + answered + look).read()
+    data = RawConnection(web, asked + answered + look).read()
     assert statuses(data) == [200, 200, 200]
     assert json.loads(data.rpartition(b"\r\n\r\n")[2])["outcome"]["hit"] is True
 
@@ -253,15 +257,15 @@ def test_a_long_pipeline_is_cut_short(live):
     web = live()
     ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     last = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    assert statuses(Plain(web, 12 * ask + last).read()) == [200] * 12 + [404]
+    assert raw_statuses(web, 12 * ask + last) == [200] * 12 + [404]
     # more than any client has a use for: those that were taken are answered, and then it ends
-    found = statuses(Plain(web, 3000 * ask + last).read())
+    found = raw_statuses(web, 3000 * ask + last)
     assert found == [200] * (len(found) - 1) + [429]
     assert 12 < len(found) < 20
     # heads that are large take as much memory as many
     large = ask[:-2] + b"X-Large: " + b"y" * 5_000 + b"\r\n\r\n"
-    assert statuses(Plain(web, 2 * large + last).read()) == [200, 200, 404]
-    assert statuses(Plain(web, 10 * large + last).read()) == [200, 200, 429]
+    assert raw_statuses(web, 2 * large + last) == [200, 200, 404]
+    assert raw_statuses(web, 10 * large + last) == [200, 200, 429]
 
 
 def test_what_is_not_http_gets_400(live):
@@ -272,21 +276,21 @@ def test_what_is_not_http_gets_400(live):
         b"\x16\x03\x01\x02\x00\x01\x00\x01",
         HEAD + b"Content-Length: x\r\n\r\n",
     ):
-        assert statuses(Plain(web, nonsense).read()) == [400]
-    assert statuses(Plain(web, upgrade).read()) == [200]  # we stay with HTTP/1.1, and it ends
+        assert raw_statuses(web, nonsense) == [400]
+    assert raw_statuses(web, upgrade) == [200]  # we stay with HTTP/1.1, and it ends
     two = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    assert statuses(Plain(web, two).read()) == [400]
+    assert raw_statuses(web, two) == [400]
 
 
 def test_head_old_http_and_expect(live):
     web = live()
-    data = Plain(web, b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").read()
+    data = RawConnection(web, b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").read()
     assert statuses(data) == [200]
     assert data.endswith(b"\r\n\r\n")
-    assert statuses(Plain(web, b"GET /health HTTP/1.0\r\n\r\n").read()) == [200]
+    assert raw_statuses(web, b"GET /health HTTP/1.0\r\n\r\n") == [200]
     body = json.dumps({"features": X}).encode()
     head = HEAD + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body)
-    caller = Plain(web, head)
+    caller = RawConnection(web, head)
     assert caller.socket.recv(100).startswith(b"HTTP/1.1 100 Continue")
     assert statuses(caller.send(body).read()) == [200]
     status, answer = web("DELETE", "/v1/decisions/a")
@@ -327,8 +331,8 @@ def test_docs_load_nothing(live):
 
 
 def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_service, monkeypatch, caplog):
-    session = open_service()
-    web = live(session)
+    service = open_service()
+    web = live(service)
     monkeypatch.setattr(views, "decision_details", lambda *_: 1 / 0)
     status, answer = web.get("/v1/decisions/a", X_Request_Id="the-broken-one")
     assert status == 500
@@ -343,29 +347,12 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged_with_its_id(live, open_
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    except OSError:
-        pytest.skip("no openssl here to make a certificate with (apt-get install openssl)")
-    return folder / "cert.pem", folder / "key.pem"
+def tls_files(tmp_path_factory):
+    return certificate(tmp_path_factory.mktemp("tls"), "localhost")
 
 
-def test_tls(live, certificate):
-    cert, key = certificate
+def test_tls(live, tls_files):
+    cert, key = tls_files
     web = live(listener=Listener(port=0, tls_cert=cert, tls_key=key))
     connection = http.client.HTTPSConnection(
         "localhost", web.port, context=ssl.create_default_context(cafile=str(cert)), timeout=10
@@ -380,11 +367,11 @@ def test_tls(live, certificate):
         pytest.raises(ServiceError, match="certificate"),
     ):
         client.info()
-    assert Plain(web, b"GET /health HTTP/1.1\r\n\r\n").read()[:4] != b"HTTP"  # not in the clear
+    assert RawConnection(web, b"GET /health HTTP/1.1\r\n\r\n").read()[:4] != b"HTTP"  # not in the clear
 
 
-def test_tls_files_must_be_usable(certificate, tmp_path):
-    cert, key = certificate
+def test_tls_files_must_be_usable(tls_files, tmp_path):
+    cert, key = tls_files
     for wrong in (
         {"tls_cert": cert},
         {"tls_key": key},
@@ -395,8 +382,8 @@ def test_tls_files_must_be_usable(certificate, tmp_path):
             Listener(**wrong).tls_context()
 
 
-def test_a_key_with_a_passphrase_asks_no_terminal(certificate, tmp_path, capfd):
-    cert, key = certificate
+def test_a_key_with_a_passphrase_asks_no_terminal(tls_files, tmp_path, capfd):
+    cert, key = tls_files
     locked = tmp_path / "locked.pem"
     command = ["openssl", "ec", "-in", key, "-out", locked, "-aes256", "-passout", "pass:secret"]
     subprocess.run(command, check=True, capture_output=True)

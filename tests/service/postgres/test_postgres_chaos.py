@@ -17,8 +17,8 @@ def fragile():
 
 
 @pytest.mark.slow
-def test_three_rounds_of_accidents(nursery, fragile):
-    cluster = Cluster(nursery, fragile)
+def test_three_rounds_of_accidents(fork_server, fragile):
+    cluster = Cluster(fork_server, fragile)
     try:
         for seed in range(3):
             counts = cluster.rounds(list(KINDS), seed=seed, calm=0.2)
@@ -28,9 +28,9 @@ def test_three_rounds_of_accidents(nursery, fragile):
         cluster.close()
 
 
-def test_the_checker_finds_what_is_wrong(nursery, fragile):
+def test_the_checker_finds_what_is_wrong(fork_server, fragile):
     """A checker that cannot fail checks nothing: each lie about the history must be found."""
-    cluster = Cluster(nursery, fragile)
+    cluster = Cluster(fork_server, fragile)
     try:
         counts = cluster.rounds([], seed=9, calm=0.3)
         assert counts["acknowledged"] > 10

@@ -102,12 +102,12 @@ def test_the_same_id_at_the_same_moment_is_one_decision(webs, shared):
     sound(shared.url, events=160)
 
 
-def test_a_process_that_is_killed_takes_nothing_with_it(nursery, database):
+def test_a_process_that_is_killed_takes_nothing_with_it(fork_server, database):
     url = database.fresh()
     new = {"labels": LABELS, "n_features": D, "set_size": 2}
-    running = dict([nursery.start(url, patience=2.0, **new)])
+    running = dict([fork_server.start(url, patience=2.0, **new)])
     next(iter(running.values())).wait()
-    running |= dict(nursery.start(url, patience=2.0) for _ in range(2))
+    running |= dict(fork_server.start(url, patience=2.0) for _ in range(2))
     try:
         for web in running.values():
             web.wait()
@@ -135,7 +135,7 @@ def test_a_process_that_was_stopped_learns_nothing_twice(shared, live, monkeypat
 
     webs = [live(shared()), live(shared())]
     paused, wake, project = threading.Event(), threading.Event(), Projector.project
-    mine = webs[0].service.model.projector
+    mine = webs[0].service.projector
 
     def sleepy(self, events, **options):
         if self is mine and not paused.is_set():

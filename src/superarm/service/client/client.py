@@ -119,15 +119,15 @@ class Client:
             coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        body = _decision_body(
-            features, scores, id=id, eligible=eligible, set_size=set_size, coverage=coverage, context=context
-        )
+        labels = None if eligible is None else list(eligible)
+        options = {"eligible": labels, "set_size": set_size, "coverage": coverage, "context": context}
+        body = _decision_body(features, scores, id) | options
         return convert(self._call("POST", "/v1/decisions", body), DecisionResponse)
 
     def outcome(self, id: str, *, hit: bool | None = None, label: str | None = None) -> Outcome:
         """Report whether decision ``id`` showed the right label, ``hit``, or which one that is, ``label``."""
-        body = _without_none({"hit": hit, "label": label})
-        response = self._call("POST", f"/v1/decisions/{quote(id, safe='')}/outcome", body)
+        path = f"/v1/decisions/{quote(id, safe='')}/outcome"
+        response = self._call("POST", path, {"hit": hit, "label": label})
         return convert(response["outcome"], Outcome)
 
     def decide_many(
@@ -137,13 +137,13 @@ class Client:
         items = [_decision_body(features) for features in rows]
         items += [_decision_body(None, row_scores) for row_scores in scores]
         response = self._call("POST", "/v1/batch/decisions", {"decisions": items})
-        return [convert(_raise_if_error(result), DecisionResponse) for result in response["results"]]
+        return [convert(result, DecisionResponse) for result in _results(response)]
 
     def outcomes(self, outcomes: Sequence[tuple[str, bool]]) -> list[Outcome]:
         """Report many outcomes (id, hit) in one request."""
         items = [{"id": id_, "hit": hit} for id_, hit in outcomes]
         response = self._call("POST", "/v1/batch/outcomes", {"outcomes": items})
-        return [convert(_raise_if_error(result)["outcome"], Outcome) for result in response["results"]]
+        return [convert(result["outcome"], Outcome) for result in _results(response)]
 
     def decision(self, id: str) -> JsonObject:
         """Return all that is known of the decision ``id``."""
@@ -200,7 +200,7 @@ class Client:
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
     def _change(self, **change: Any) -> JsonObject:
-        return self._call("POST", CHANGES_PATH, _without_none(change))
+        return self._call("POST", CHANGES_PATH, change)
 
     def close(self) -> None:
         self._connection.close()
@@ -259,11 +259,12 @@ class Client:
 
 
 def _encode(data: JsonObject) -> bytes:
-    """Return a body as JSON; a field that JSON cannot have is named."""
+    """Return a body as JSON, without what is None; a field that JSON cannot have is named."""
+    given = {name: value for name, value in data.items() if value is not None}
     try:
-        return json.dumps(data, allow_nan=False).encode()
+        return json.dumps(given, allow_nan=False).encode()
     except (TypeError, ValueError):
-        for field, value in data.items():
+        for field, value in given.items():
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError) as error:
@@ -277,12 +278,7 @@ def _retry_seconds(retry_after: str | None) -> float:
 
 
 def _decision_body(
-    features: Any,
-    scores: Mapping[str, float] | None = None,
-    *,
-    id: str | None = None,
-    eligible: Sequence[str] | None = None,
-    **options: Any,
+    features: Any, scores: Mapping[str, float] | None = None, id: str | None = None
 ) -> JsonObject:
     named = named_row(features)
     if named is not None:
@@ -294,20 +290,18 @@ def _decision_body(
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    body = {"id": id or uuid.uuid4().hex, "features": features, **options}
-    body["scores"] = None if scores is None else json_row(scores)
-    body["eligible"] = None if eligible is None else list(eligible)
-    return _without_none(body)
+    body = {"id": id or uuid.uuid4().hex}
+    if features is not None:
+        body["features"] = features
+    return body if scores is None else body | {"scores": json_row(scores)}
 
 
-def _without_none(fields: JsonObject) -> JsonObject:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _raise_if_error(result: JsonObject) -> JsonObject:
-    if "error" in result:
-        raise _service_error(result["error"])
-    return result
+def _results(response: JsonObject) -> list[JsonObject]:
+    """Return the results of a batch; the first that is an error is raised."""
+    for result in response["results"]:
+        if "error" in result:
+            raise _service_error(result["error"])
+    return response["results"]  # type: ignore[no-any-return]
 
 
 def _response_error(status: int, content: bytes) -> ServiceError:

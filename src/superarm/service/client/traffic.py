@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
@@ -67,12 +67,14 @@ def simulate_users(
             return request
 
     users = [
-        _User(number, Client(url, token=token), behaviour, next_request) for number in range(behaviour.users)
+        _User(i, Client(url, token=token), behaviour, next_request, Random(f"{behaviour.seed}/{i}"))
+        for i in range(behaviour.users)
     ]
-    for user in users:
-        user.start()
-    for user in users:
-        user.join()
+    threads = [Thread(target=user.run, daemon=True) for user in users]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     counts = TrafficCounts(seconds=time.monotonic() - start)
     for name in ("decisions", "outcomes", "hits", "repeats", "lost"):
         setattr(counts, name, sum(getattr(user.counts, name) for user in users))
@@ -80,22 +82,25 @@ def simulate_users(
     return counts
 
 
-class _User(Thread):
+class DueOutcome(NamedTuple):
+    """An outcome, and when it is to be reported."""
+
+    time: float
+    id: str
+    hit: bool
+
+
+@dataclass(slots=True)
+class _User:
     """A user: requests sets, one after another, and reports each outcome when it is due."""
 
-    def __init__(
-        self,
-        number: int,
-        client: Client,
-        behaviour: UserBehaviour,
-        next_request: Callable[[], Request | None],
-    ) -> None:
-        super().__init__(daemon=True)
-        self.client, self.behaviour, self.next_request = client, behaviour, next_request
-        self.context = {"user": number}
-        self.random = Random(f"{behaviour.seed}/{number}")
-        self.counts = TrafficCounts()
-        self.outcomes: list[tuple[float, str, bool]] = []  # to be reported: time, id, hit
+    number: int
+    client: Client
+    behaviour: UserBehaviour
+    next_request: Callable[[], Request | None]
+    random: Random
+    counts: TrafficCounts = field(default_factory=TrafficCounts)
+    outcomes: list[DueOutcome] = field(default_factory=list)  # a heap
 
     def run(self) -> None:
         try:
@@ -104,16 +109,17 @@ class _User(Thread):
                     self._decide(*request)
                     self._report_due()
                 while self.outcomes:
-                    time.sleep(max(0.0, self.outcomes[0][0] - time.monotonic()))
+                    time.sleep(max(0.0, self.outcomes[0].time - time.monotonic()))
                     self._report_due()
         except (ServiceError, AssertionError) as error:
             self.counts.errors.append(str(error))
 
     def _decide(self, id_: str, features: Any, label: str) -> None:
-        shown = self.client.decide(features, id=id_, context=self.context)
+        context = {"user": self.number}
+        shown = self.client.decide(features, id=id_, context=context)
         self.counts.decisions += 1
         if self._draw(self.behaviour.repeated_share):
-            repeated = self.client.decide(features, id=id_, context=self.context)
+            repeated = self.client.decide(features, id=id_, context=context)
             assert repeated == shown, "the same id must give the same set"
             self.counts.repeats += 1
         hit = label in shown.labels
@@ -121,18 +127,14 @@ class _User(Thread):
         if self._draw(self.behaviour.lost_share):
             self.counts.lost += 1
         else:
-            delay = (
-                self.random.expovariate(1.0 / self.behaviour.mean_delay)
-                if self.behaviour.mean_delay > 0
-                else 0.0
-            )
-            heapq.heappush(self.outcomes, (time.monotonic() + delay, id_, hit))
+            delay = self.behaviour.mean_delay * self.random.expovariate(1.0)
+            heapq.heappush(self.outcomes, DueOutcome(time.monotonic() + delay, id_, hit))
 
     def _report_due(self) -> None:
-        while self.outcomes and self.outcomes[0][0] <= time.monotonic():
-            _, id_, hit = heapq.heappop(self.outcomes)
+        while self.outcomes and self.outcomes[0].time <= time.monotonic():
+            due = heapq.heappop(self.outcomes)
             for _ in range(1 + self._draw(self.behaviour.repeated_share)):
-                self.client.outcome(id_, hit=hit)
+                self.client.outcome(due.id, hit=due.hit)
             self.counts.outcomes += 1
 
     def _draw(self, probability: float) -> bool:

@@ -127,9 +127,8 @@ class RateLimiter:
         self._buckets[address] = left - 1.0, now
         if len(self._buckets) > MAX_ADDRESSES:  # a bucket that is full again is as good as a new one
             fill_seconds = self.capacity / self.rate
-            self._buckets = {
-                address: bucket for address, bucket in self._buckets.items() if now - bucket[1] < fill_seconds
-            }
+            buckets = self._buckets.items()
+            self._buckets = {key: (left, at) for key, (left, at) in buckets if now - at < fill_seconds}
             if len(self._buckets) > MAX_ADDRESSES:  # sorting them at every request would be the attack
                 self._buckets.clear()
         return True
@@ -145,7 +144,7 @@ class AccessControl:
             the file system, or if the application that has mounted it checks who may use it.
     """
 
-    def __init__(self, tokens: Tokens, rate: float, *, any_host: bool = False) -> None:
+    def __init__(self, tokens: Tokens, rate: float = 10_000.0, *, any_host: bool = False) -> None:
         self.tokens, self.any_host = tokens, any_host
         self._requests, self._failed_auths = RateLimiter(rate), RateLimiter(MAX_FAILED_AUTH_RATE)
 

@@ -37,31 +37,17 @@ class Application(Router):
 
     Args:
         open_service: gives the service, when the application opens.
-        tokens: with their roles.
-        rate_limit: requests a second from one address.
-        any_host: without tokens, answer to any host name (see `AccessControl`).
-        max_body: bytes of a request.
-        log_requests: write a log line for each request.
+        access: checks who may use which route.
+        options: ``max_body`` and ``log_requests``, as of `Router`.
     """
 
     context: Context | None
     loop: asyncio.AbstractEventLoop | None = None  # that the context belongs to
 
-    def __init__(
-        self,
-        open_service: Callable[[], Service],
-        tokens: Tokens | None = None,
-        *,
-        rate_limit: float = 10_000.0,
-        any_host: bool = False,
-        max_body: int = 1 << 20,
-        log_requests: bool = False,
-    ) -> None:
-        self.tokens = Tokens() if tokens is None else tokens
-        access = AccessControl(self.tokens, rate_limit, any_host=any_host)
-        super().__init__(ROUTES, access, max_body=max_body, log_requests=log_requests)
+    def __init__(self, open_service: Callable[[], Service], access: AccessControl, **options: Any) -> None:
+        super().__init__(ROUTES, access, **options)
         self.open_service = open_service
-        self.metrics = RequestMetrics(self.tokens, [route.name for route in ROUTES])
+        self.metrics = RequestMetrics(access.tokens, [route.name for route in ROUTES])
         self._opening: asyncio.Task[None] | None = None
 
     def on_response(self, route: str, status: int, seconds: float) -> None:
@@ -69,7 +55,7 @@ class Application(Router):
 
     def match_route(self, request: Request) -> tuple[Route, str | None]:
         route, id_ = super().match_route(request)
-        if route.path == TOKEN_FILE_METRICS.path and self.tokens.problem is not None:
+        if route.path == TOKEN_FILE_METRICS.path and self.access.tokens.problem is not None:
             route = TOKEN_FILE_METRICS
         return route, id_
 
@@ -96,9 +82,9 @@ class Application(Router):
         finally:
             self._opening = None
         self.loop = asyncio.get_running_loop()
-        self.context = Context(service, self.metrics, self.tokens)
+        self.context = Context(service, self.metrics, self.access.tokens)
         atexit.register(self._close_now)
-        log.info("ready", extra={"event_no": service.model.projector.seq, "replayed": service.model.replayed})
+        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.model.replayed})
         for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 
@@ -182,9 +168,7 @@ def asgi(
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(
         lambda: Service.open(journal, n_features=features, shadows=shadow, **options),
-        tokens,
-        rate_limit=rate_limit,
-        any_host=any_host,
+        AccessControl(tokens, rate_limit, any_host=any_host),
         max_body=max_body,
         log_requests=log_requests,
     )

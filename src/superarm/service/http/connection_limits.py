@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 from uvicorn.config import Config
@@ -137,7 +137,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.dropped_bytes = 0  # bytes of a refused body
         # memory of the last requests, newest first: some of them may wait
         self.recent_sizes: deque[int] = deque(maxlen=1 + self.limits.max_head // REQUEST_BYTES)
-        self.in_head = self.in_request = False
+        self.phase: Literal["idle", "head", "body"] = "idle"  # what of a request is being read
         self.refusal_status = 400  # of the response, where the parser fails or is stopped
         self.pending_refusal = b""  # a refusal that waits for the answers before it
         self.opened_at = monotonic()
@@ -178,7 +178,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self.head_bytes += len(data)
         super().data_received(data)
-        if self.in_request and self.head_bytes > self.limits.max_head:
+        if self.phase != "idle" and self.head_bytes > self.limits.max_head:
             self.refuse(431)
 
     # ------------------------------------------------------------ the parser
@@ -186,7 +186,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.head_bytes = self.dropped_bytes = 0
-        self.in_head = self.in_request = True
+        self.phase = "head"
         self.deadline = monotonic() + self.limits.head_seconds
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -203,7 +203,7 @@ class LimitedProtocol(HttpToolsProtocol):
         waiting = sum(islice(self.recent_sizes, 1 + len(self.pipeline)))
         if self.cycle is not None and not self.cycle.response_complete and waiting > self.limits.max_head:
             self.stop_parser(429)
-        self.in_head, self.head_bytes = False, 0
+        self.phase, self.head_bytes = "body", 0
         self.deadline = monotonic() + self.limits.body_seconds
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
         self.scope["extensions"] = {"superarm": self}  # type: ignore[dict-item]
@@ -225,7 +225,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.in_request, self.head_bytes = False, 0
+        self.phase, self.head_bytes = "idle", 0
         # no deadline while it is our turn
         self.deadline = self.idle_deadline() if self.cycle.response_complete else float("inf")
         super().on_message_complete()
@@ -238,9 +238,9 @@ class LimitedProtocol(HttpToolsProtocol):
             self.drop_body()
             if self.pending_refusal:
                 self.send_refusal(self.pending_refusal)
-            elif not self.in_request:
+            elif self.phase == "idle":
                 self.deadline = self.idle_deadline()
-            elif not self.in_head:  # refused before all of it was here
+            elif self.phase == "body":  # refused before all of it was here
                 self.deadline = monotonic() + LINGER_SECONDS
 
     def idle_deadline(self) -> float:
@@ -261,12 +261,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.tracker.refused_requests[status] += 1
         if self.headers:
             self.headers.clear()  # what waits for earlier answers to be read takes no memory
-        if self.in_request and not self.in_head and self.pipeline and self.pipeline[0][0] is self.cycle:
-            self.pipeline.popleft()  # the refused request itself, which had to wait
-            is_answering = True
-        else:
-            is_answering = self.cycle is not None and not self.cycle.response_complete
-            is_answering = is_answering and (self.in_head or not self.in_request)
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if self.phase == "body":  # of the request of this cycle
+            is_answering = bool(self.pipeline) and self.pipeline[0][0] is self.cycle
+            if is_answering:
+                self.pipeline.popleft()  # the refused request itself, which had to wait
         if is_answering:
             self.pending_refusal, self.deadline = _refusal_response(status, reason), float("inf")
             self.flow.pause_reading()
@@ -290,11 +289,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self.unsent_bytes = 0
         if now <= self.deadline:
             return
-        refused = not self.in_head and self.cycle is not None and self.cycle.response_complete
-        if self.in_request and not refused:
-            self.refuse(408)
-        else:
+        was_refused = self.phase == "body" and self.cycle is not None and self.cycle.response_complete
+        if self.phase == "idle" or was_refused:
             self.transport.close()
+        else:
+            self.refuse(408)
 
 
 def _refusal_response(status: int, reason: str) -> bytes:

@@ -17,7 +17,7 @@ from superarm.service.messages import DecisionRequestBody, Id
 
 T = TypeVar("T")
 
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> T:
@@ -110,7 +110,7 @@ def _check_values(body: bytes) -> None:
         if isinstance(value, float) and not isfinite(value):
             raise InvalidRequest.must(path.lstrip("."), "request", "finite", value)
         for text in value if isinstance(value, dict) else [value]:
-            if isinstance(text, str) and HALF_CHARACTER.search(text):
+            if isinstance(text, str) and LONE_SURROGATE.search(text):
                 wanted = "of whole characters, without half of a surrogate pair"
                 raise InvalidRequest.must(path.lstrip(".") or "body", "request", wanted, text)
         if isinstance(value, dict):

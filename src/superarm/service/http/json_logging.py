@@ -39,12 +39,12 @@ class NonBlockingHandler(QueueHandler):
     """A thread writes the lines; those that find no room are dropped, and the next line says how many.
 
     Args:
-        descriptor: the file to write to: 2 is standard error.
+        descriptor: the file to write to.
     """
 
     queue: Queue[Any]
 
-    def __init__(self, descriptor: int = 2) -> None:
+    def __init__(self, descriptor: int) -> None:
         super().__init__(Queue(MAX_LINES))
         self.setFormatter(JsonFormatter())
         self.descriptor = descriptor
@@ -84,9 +84,9 @@ class NonBlockingHandler(QueueHandler):
             time.sleep(0.005)
 
 
-def log_to(descriptor: int = 2) -> NonBlockingHandler:
-    """Send all log lines of this process to a file descriptor."""
-    handler = NonBlockingHandler(descriptor)
+def log_to_stderr() -> NonBlockingHandler:
+    """Send all log lines of this process to standard error."""
+    handler = NonBlockingHandler(2)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(logging.INFO)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from prometheus_client import Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from superarm._types import JsonObject
 from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
-from superarm.learners import Learner
 from superarm.service.http.access import Tokens
-from superarm.service.http.views import oldest_pending_seconds
+from superarm.service.views import oldest_pending_seconds
 
 if TYPE_CHECKING:
     from superarm.service.http.connection_limits import ConnectionTracker
@@ -39,11 +33,6 @@ def gauge(name: str, help_: str, value: float | None) -> Metric:
 def counter(name: str, help_: str, value: float) -> Metric:
     """Return a counter; Prometheus adds _total to its name."""
     return CounterMetricFamily(f"superarm_{name}", help_, value)
-
-
-def cumulative_buckets(edges: Iterable[float], counts: Iterable[int]) -> list[tuple[str, float]]:
-    """Return the buckets of a histogram: each edge with the count of all values below it."""
-    return list(zip(map(str, (*edges, "+Inf")), map(float, accumulate(counts)), strict=True))
 
 
 # ---------------------------------------------------------------- requests
@@ -75,20 +64,20 @@ class RequestMetrics:
         self.tokens = tokens
         self.tracker: ConnectionTracker | None = None
         self.logs: NonBlockingHandler | None = None
-        # of no registry: `text` puts them together with the others
+        registry = self._registry = CollectorRegistry()  # of its own: a process may have several applications
         self._requests = Counter(
-            "superarm_requests", "Requests by route and status.", ["route", "status"], registry=None
+            "superarm_requests", "Requests by route and status.", ["route", "status"], registry=registry
         )
         self._seconds = Histogram(
             "superarm_request_seconds",
             "Time to answer a request.",
             ["route"],
-            registry=None,
+            registry=registry,
             buckets=LATENCY_BUCKETS,
         )
+        ProcessCollector(registry=registry)  # memory, processor time, files
         for route in (*routes, "other"):
             self._requests.labels(route, 500)
-        self._process = ProcessCollector(registry=None)  # memory, processor time, files
 
     def count(self, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -103,7 +92,7 @@ class RequestMetrics:
             for sample in metric.samples
             if sample.name.endswith("_bucket") and sample.labels["route"] == "decisions"
         }
-        count = max(below.values(), default=0.0)
+        count = below.get(inf, 0.0)
 
         def quantile(share: float) -> float | None:
             edges = (edge for edge, value in below.items() if value >= share * count and edge < inf)
@@ -111,55 +100,76 @@ class RequestMetrics:
 
         return {"p50": quantile(0.5), "p99": quantile(0.99)}
 
-    def text(self, service_metrics: Sequence[Metric]) -> bytes:
+    def text(self, service_metrics: Iterable[Metric]) -> bytes:
         """Return all metrics, those of `service_metrics` included, in Prometheus' text format."""
-        counted = (self._requests, self._seconds, self._process)
-        metrics = chain(
-            service_metrics, self._server_metrics(), *(collector.collect() for collector in counted)
-        )
-        return generate_latest(MetricList(metrics))
+        metrics = MetricList([*service_metrics, *self._server_metrics()])
+        return generate_latest(metrics) + generate_latest(self._registry)
 
     def _server_metrics(self) -> Iterator[Metric]:
         """Yield the metrics of tokens, log lines and connections."""
         if self.tokens.file is not None:
-            token_file_ok = self.tokens.problem is None
-            yield gauge(
-                "token_file_ok", "0: it is missing or wrong, and no token is accepted.", token_file_ok
-            )
+            text = "0: it is missing or wrong, and no token is accepted."
+            yield gauge("token_file_ok", text, self.tokens.problem is None)
         if self.tokens.required:
             yield gauge("tokens", "Tokens that are accepted.", self.tokens.count)
         if self.logs is not None:
-            yield counter(
-                "log_lines_dropped", "Log lines that were not read in time.", self.logs.dropped_total
-            )
+            text = "Log lines that were not read in time."
+            yield counter("log_lines_dropped", text, self.logs.dropped_total)
         if self.tracker is not None:
-            yield from _connection_metrics(self.tracker)
-
-
-def _connection_metrics(tracker: ConnectionTracker) -> Iterator[Metric]:
-    yield gauge("connections", "Open connections.", len(tracker.connections))
-    unauthenticated = "Connections without an admitted request."
-    yield gauge("connections_unauthenticated", unauthenticated, len(tracker.unauthenticated))
-    yield counter("connections_refused", "Connections beyond the limits.", tracker.n_refused)
-    refused = CounterMetricFamily(
-        "superarm_requests_refused", "Requests that were late, too large or no HTTP.", labels=["status"]
-    )
-    for status, count in tracker.refused_requests.items():
-        refused.add_metric([str(status)], count)
-    yield refused
+            yield gauge("connections", "Open connections.", len(self.tracker.connections))
+            text = "Connections without an admitted request."
+            yield gauge("connections_unauthenticated", text, len(self.tracker.unauthenticated))
+            yield counter("connections_refused", "Connections beyond the limits.", self.tracker.n_refused)
+            text = "Requests that were late, too large or no HTTP."
+            refused = CounterMetricFamily("superarm_requests_refused", text, labels=["status"])
+            for status, count in self.tracker.refused_requests.items():
+                refused.add_metric([str(status)], count)
+            yield refused
 
 
 # ---------------------------------------------------------------- the service
 
 
-def service_metrics(service: Service) -> list[Metric]:
-    """Return the metrics of a service that are there whether its journal can be read or not."""
-    projector = service.model.projector
+def service_metrics(service: Service) -> Iterator[Metric]:
+    """Yield the metrics of a service that are there whether its journal can be read or not."""
+    model, projector, upkeep, queue = service.model, service.projector, service.upkeep, service.queue
+    yield from _model_metrics(projector.totals, projector.reports())
+    promise = projector.learner.coverage
+    if promise is not None:
+        yield gauge("coverage_promised", "How often the right label is to be shown.", promise.promised)
+        yield gauge("coverage_kept", "How often it was, after the warm-up.", promise.kept)
+        yield gauge("coverage_answers", "Outcomes that count for it.", promise.answers)
+        yield gauge("set_size_mean", "Labels shown for it.", promise.mean_size)
+        yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
+    yield gauge("journal_events", "Events written since the journal was made.", projector.seq)
+    yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
+    yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
+    yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
+    yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
+    yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_age)
+    unfinished = model.erasure_problem is not None
+    yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", unfinished)
+    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", upkeep.failures)
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
+    warned = "Decisions for rows whose columns differ from the declared ones."
+    yield counter("column_warnings", warned, service.column_warnings.n_decisions)
+    if queue is not None:
+        yield gauge("queue_depth", "Requests that wait for the next batch.", queue.n_waiting)
+        yield counter("batches", "Batches of requests, each with one commit at most.", queue.n_batches)
+        yield counter("batch_seconds", "Time that the batches took.", queue.total_seconds)
+
+
+def storage_metrics(service: Service) -> list[Metric]:
+    """Return the metrics that are read from the journal; some only SQLite or only PostgreSQL has."""
+    store, oldest = service.store, oldest_pending_seconds(service) or 0.0
+    lag, processes = service.projector.seq - store.newest_snapshot(), store.processes()
     return [
-        *_model_metrics(projector.totals, projector.reports()),
-        *_promise_metrics(projector.learner),
-        *_journal_metrics(service),
-        *_queue_metrics(service),
+        gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest),
+        gauge("journal_bytes", "The journal on disk.", store.size()),
+        gauge("snapshot_lag_events", "Events since the newest snapshot.", lag),
+        gauge("wal_bytes", "The write-ahead log.", store.log_bytes())
+        if processes is None
+        else gauge("processes", "Processes that serve on this journal.", len(processes)),
     ]
 
 
@@ -196,56 +206,6 @@ def _model_metrics(totals: Totals, reports: list[JsonObject]) -> Iterator[Metric
                 rates.add_metric([report["learner"], bound], report[bound])
     yield rates
     ages = HistogramMetricFamily("superarm_outcome_age_seconds", "From a decision to its outcome.", labels=[])
-    ages.add_metric([], cumulative_buckets(AGE_BUCKETS, stats.ages), stats.age_sum)
+    edges = map(str, (*AGE_BUCKETS, "+Inf"))
+    ages.add_metric([], list(zip(edges, accumulate(stats.ages), strict=True)), stats.age_sum)
     yield ages
-
-
-def _promise_metrics(learner: Learner) -> Iterator[Metric]:
-    promise = learner.coverage
-    if promise is not None:
-        yield gauge("coverage_promised", "How often the right label is to be shown.", promise.promised)
-        yield gauge("coverage_kept", "How often it was, after the warm-up.", promise.kept)
-        yield gauge("coverage_answers", "Outcomes that count for it.", promise.answers)
-        yield gauge("set_size_mean", "Labels shown for it.", promise.mean_size)
-        yield gauge("coverage_broken", "Whether it cannot be kept.", promise.trouble is not None)
-
-
-def _journal_metrics(service: Service) -> Iterator[Metric]:
-    """Yield what the process itself knows of its journal."""
-    model = service.model
-    yield gauge("journal_events", "Events written since the journal was made.", model.projector.seq)
-    yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
-    yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
-    yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
-    yield gauge("restart_replayed_events", "Events projected by it.", model.replayed)
-    yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_seconds)
-    yield gauge(
-        "erasure_unfinished",
-        "Whether erased content is still on the disk.",
-        model.erasure_problem is not None,
-    )
-    yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", service.upkeep.failures)
-    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(model.broken_snapshots))
-
-
-def storage_metrics(service: Service) -> list[Metric]:
-    """Return the metrics that are read from the journal; some only SQLite or only PostgreSQL has."""
-    store, oldest = service.store, oldest_pending_seconds(service) or 0.0
-    lag, processes = service.model.projector.seq - store.newest_snapshot(), store.processes()
-    return [
-        gauge("oldest_pending_seconds", "The age of the oldest pending decision.", oldest),
-        gauge("journal_bytes", "The journal on disk.", store.size()),
-        gauge("snapshot_lag_events", "Events since the newest snapshot.", lag),
-        gauge("wal_bytes", "The write-ahead log.", store.log_bytes())
-        if processes is None
-        else gauge("processes", "Processes that serve on this journal.", len(processes)),
-    ]
-
-
-def _queue_metrics(service: Service) -> Iterator[Metric]:
-    warned = "Decisions for rows whose columns differ from the declared ones."
-    yield counter("column_warnings", warned, service.column_warnings.n_decisions)
-    if service.queue is not None:
-        yield gauge("queue_depth", "Requests that wait for the next batch.", service.queue.waiting)
-        yield counter("batches", "Batches of requests, each with one commit at most.", service.queue.count)
-        yield counter("batch_seconds", "Time that the batches took.", service.queue.seconds)

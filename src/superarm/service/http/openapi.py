@@ -45,9 +45,7 @@ def openapi_document(routes: Sequence[Route]) -> JsonObject:
     """Return the OpenAPI document of all documented routes."""
     named_types = [kind for route in routes for kind in (route.request_type, route.response_type)]
     named_types += [messages.OutcomeItem, messages.Error]  # items of batches
-    body_types = [
-        kind for kind in dict.fromkeys(named_types) if kind is not None and not isinstance(kind, str)
-    ]
+    body_types = [kind for kind in dict.fromkeys(named_types) if kind is not None]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
     # what the type cannot express
     components["DecisionRequestBody"]["oneOf"] = [{"required": ["features"]}, {"required": ["scores"]}]
@@ -103,10 +101,11 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
 
 
 def _response(route: Route, status: int, schema_of: dict[Any, Any]) -> JsonObject:
-    kind = route.response_type if status < 300 else messages.Error
-    content: JsonObject = {"application/json": {"schema": schema_of.get(kind, {"type": "object"})}}
-    if isinstance(kind, str):
-        content = {kind: {}}
+    content: JsonObject = {"application/json": {"schema": schema_of[messages.Error]}}
+    if status < 300:
+        is_json = route.content_type == "application/json"
+        schema = schema_of.get(route.response_type, {"type": "object"})
+        content = {route.content_type: {"schema": schema} if is_json else {}}
     return {"description": route.statuses.get(status) or STATUS_DESCRIPTIONS[status], "content": content}
 
 
@@ -139,13 +138,9 @@ def documentation_page(spec: JsonObject) -> Response:
             parts += _operation_html(path, method, operation)
     parts.append("<h2>Types</h2>")
     for name, schema in spec["components"]["schemas"].items():
-        required = set(schema.get("required", ()))
+        optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields = [
-            (
-                field,
-                part.get("description", "") + ("" if field in required else " (optional)"),
-                _type_html(part),
-            )
+            (field, part.get("description", "") + " (optional)" * (field in optional), _type_html(part))
             for field, part in schema.get("properties", {}).items()
         ]
         summary = f"<code>{escape(name)}</code> {escape(schema.get('description', ''))}"
@@ -156,10 +151,8 @@ def documentation_page(spec: JsonObject) -> Response:
 def _operation_html(path: str, method: str, operation: JsonObject) -> Iterator[str]:
     yield f"<h2><code>{method.upper()} {escape(path)}</code></h2>"
     yield f"<p>{escape(operation['summary'])} <span class='soft'>{escape(operation['description'])}</span></p>"
-    if operation["parameters"]:
-        yield _table(
-            [(p["name"], f"in the {p['in']}", _type_html(p["schema"])) for p in operation["parameters"]]
-        )
+    if parameters := operation["parameters"]:
+        yield _table([(one["name"], f"in the {one['in']}", _type_html(one["schema"])) for one in parameters])
     if "requestBody" in operation:
         body = operation["requestBody"]["content"]["application/json"]
         yield f"<p>Takes {_type_html(body['schema'])}.</p>"

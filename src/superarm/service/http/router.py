@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import signature
 from time import monotonic
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -46,30 +46,35 @@ class Route:
         endpoint: a function that returns the result, or an awaitable of it. Its parameters are the router's context
             and then, as far as it has them: ``person`` (who holds the token; empty where tokens have no names),
             ``id_`` (from the path), and one more, the body of a POST or the query of a GET, of the annotated type.
-        response_type: a content type where it is not JSON.
+        content_type: of the response.
         statuses: what they mean, beyond those that all routes have.
         examples: bodies for the OpenAPI document, by what they show.
         documented: whether it is in that document.
         needs_person: whether the endpoint has the parameter ``person``.
         request_type: of the body or the query; None if the endpoint takes neither.
+        response_type: the message that it returns; None if that is another object.
     """
 
     method: str
     path: str
     roles: frozenset[str]
     endpoint: Endpoint
-    response_type: Any = None
+    content_type: str = "application/json"
     statuses: Mapping[int, str] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
     documented: bool = True
     needs_person: bool = field(init=False)
     request_type: Any = field(init=False)
+    response_type: Any = field(init=False)
     decoder: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        _, *parameters = signature(self.endpoint, eval_str=True).parameters.values()
+        types = signature(self.endpoint, eval_str=True)
+        _, *parameters = types.parameters.values()
         self.needs_person = any(parameter.name == "person" for parameter in parameters)
         self.request_type = next((p.annotation for p in parameters if p.name not in ("person", "id_")), None)
+        returned = get_args(types.return_annotation) or (types.return_annotation,)
+        self.response_type = next((kind for kind in returned if isinstance(kind, type(msgspec.Struct))), None)
         if self.request_type is not None and self.method == "POST":
             self.decoder = msgspec.json.Decoder(self.request_type)
 

@@ -7,8 +7,9 @@ follow from that line and from the types it names.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -18,12 +19,9 @@ from superarm._types import JsonObject
 from superarm.errors import SuperarmError
 from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalError, JournalUnavailable
-from superarm.learners import Learner
-from superarm.service import Service
+from superarm.service import Service, views
 from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
-from superarm.service.http import views
 from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decision_requests import to_decision_request
 from superarm.service.http.decoding import decode_body
 from superarm.service.http.metrics import RequestMetrics, service_metrics, storage_metrics
 from superarm.service.http.openapi import documentation_page, openapi_document
@@ -38,7 +36,6 @@ from superarm.service.messages import (
     DecisionRequestBody,
     DecisionResponse,
     DecisionResults,
-    Error,
     Info,
     OutcomeBatch,
     OutcomeItem,
@@ -50,7 +47,7 @@ from superarm.service.messages import (
     Snapshots,
     Status,
 )
-from superarm.service.requests import OutcomeRequest
+from superarm.service.requests import DecisionRequest, OutcomeRequest, to_decision_request
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -68,17 +65,14 @@ def route(method: str, path: str, roles: frozenset[str], **options: Any) -> Call
     return add
 
 
+@dataclass(frozen=True)
 class Context:
     """The context of the routes: the service, its tokens, and the metrics of this process."""
 
-    def __init__(self, service: Service, metrics: RequestMetrics, tokens: Tokens) -> None:
-        self.service, self.metrics, self.tokens = service, metrics, tokens
-        self.downloads = asyncio.Semaphore(MAX_DOWNLOADS)
-
-    @property
-    def learner(self) -> Learner:
-        """The learner that decides, as of now."""
-        return self.service.model.projector.learner
+    service: Service
+    metrics: RequestMetrics
+    tokens: Tokens
+    downloads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DOWNLOADS))
 
     def problems(self) -> list[str]:
         """Return what is wrong, worst first, one sentence each."""
@@ -93,7 +87,6 @@ class Context:
     "POST",
     "/v1/decisions",
     DECIDE,
-    response_type=DecisionResponse,
     statuses={
         409: "The id is taken by another request.",
         410: "The id is that of a decision whose features were erased.",
@@ -109,22 +102,21 @@ class Context:
         },
     },
 )
-def decisions(context: Context, request: DecisionRequestBody) -> Awaitable[JsonObject]:
+async def decisions(context: Context, request: DecisionRequestBody) -> DecisionResponse:
     """Choose a set of labels to show."""
-    return context.service.decide(to_decision_request(request, context.learner))
+    return await context.service.decide(to_decision_request(request, context.service.projector.learner))
 
 
 @route(
     "POST",
     "/v1/decisions/{id}/outcome",
     DECIDE,
-    response_type=OutcomeResponse,
     statuses={404: "No such decision.", 409: "It has another outcome."},
     examples={"was the right label among them?": {"hit": True}, "it was not": {"hit": False}},
 )
-def outcomes(context: Context, id_: str, request: OutcomeRequestBody) -> Awaitable[JsonObject]:
+async def outcomes(context: Context, id_: str, request: OutcomeRequestBody) -> OutcomeResponse:
     """Report whether the right label was among the shown ones: now, or days later."""
-    return context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
+    return await context.service.outcome(OutcomeRequest(id_, request.hit, request.label))
 
 
 DECISION_DECODER = msgspec.json.Decoder(DecisionRequestBody)
@@ -135,45 +127,41 @@ OUTCOME_DECODER = msgspec.json.Decoder(OutcomeItem)
     "POST",
     "/v1/batch/decisions",
     DECIDE,
-    response_type=DecisionResults,
     examples={"two": {"decisions": [{"features": {"age": 41}}, {"features": {"age": 23}}]}},
 )
 async def batch_decisions(context: Context, request: DecisionBatch) -> DecisionResults:
     """Many decisions in one request."""
-    service = context.service
 
-    def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        return service.decide(to_decision_request(decode_body(DECISION_DECODER, item), context.learner))
+    def to_request(item: msgspec.Raw) -> DecisionRequest:
+        return to_decision_request(decode_body(DECISION_DECODER, item), context.service.projector.learner)
 
-    return DecisionResults(await _submit_each(submit, request.decisions))
+    return DecisionResults(await _submit_each(context.service, to_request, request.decisions))
 
 
 @route(
     "POST",
     "/v1/batch/outcomes",
     DECIDE,
-    response_type=OutcomeResults,
     examples={"two": {"outcomes": [{"id": "order-1", "hit": True}, {"id": "order-2", "hit": False}]}},
 )
 async def batch_outcomes(context: Context, request: OutcomeBatch) -> OutcomeResults:
     """Many outcomes in one request."""
-    service = context.service
 
-    def submit(item: msgspec.Raw) -> asyncio.Future[JsonObject]:
-        request = decode_body(OUTCOME_DECODER, item)
-        return service.outcome(OutcomeRequest(request.id, request.hit, request.label))
+    def to_request(item: msgspec.Raw) -> OutcomeRequest:
+        outcome = decode_body(OUTCOME_DECODER, item)
+        return OutcomeRequest(outcome.id, outcome.hit, outcome.label)
 
-    return OutcomeResults(await _submit_each(submit, request.outcomes))
+    return OutcomeResults(await _submit_each(context.service, to_request, request.outcomes))
 
 
 async def _submit_each(
-    submit: Callable[[msgspec.Raw], asyncio.Future[JsonObject]], items: list[msgspec.Raw]
-) -> list[JsonObject | Error]:
+    service: Service, to_request: Callable[[msgspec.Raw], object], items: list[msgspec.Raw]
+) -> list[Any]:
     """Submit all items; return a result or an error for each."""
-    futures: list[asyncio.Future[JsonObject]] = []
+    futures: list[asyncio.Future[Any]] = []
     for number, item in enumerate(items, 1):
         try:
-            futures.append(submit(item))
+            futures.append(service.submit(to_request(item)))
         except SuperarmError as error:
             futures.append(asyncio.get_running_loop().create_future())
             futures[-1].set_exception(error)
@@ -184,41 +172,35 @@ async def _submit_each(
         # a batch of which something could not be written fails as a whole: all of it may be sent again
         if isinstance(result, Exception) and status_of(result) >= 500:
             raise result
-    return [error_body(result) if isinstance(result, Exception) else result for result in results]  # type: ignore[misc]
+    return [error_body(result) if isinstance(result, Exception) else result for result in results]
 
 
 # ---------------------------------------------------------------- views
 
 
-@route(
-    "GET",
-    "/v1/decisions/{id}",
-    ANY_ROLE,
-    response_type=DecisionRecordBody,
-    statuses={404: "No such decision."},
-)
-async def decision(context: Context, id_: str) -> JsonObject:
+@route("GET", "/v1/decisions/{id}", ANY_ROLE, statuses={404: "No such decision."})
+async def decision(context: Context, id_: str) -> DecisionRecordBody:
     """All that is known of a decision; `outcome` is null while there is none."""
     await context.service.catch_up()
-    record: JsonObject | None = await context.service.read(views.decision_details, id_)
+    record = await context.service.read(views.decision_details, id_)
     if record is None:
         raise UnknownDecision.must("id", "request", "that of a decision", id_)
     return record
 
 
-@route("GET", "/v1/pending", READ, response_type=PendingBody)
-def pending(context: Context, query: PendingQuery) -> Any:
+@route("GET", "/v1/pending", READ)
+async def pending(context: Context, query: PendingQuery) -> PendingBody:
     """Decisions without an outcome, oldest first."""
-    return context.service.read(views.pending, query.limit, query.after)
+    return await context.service.read(views.pending, query.limit, query.after)
 
 
-@route("GET", "/v1/info", ANY_ROLE, response_type=Info)
-def info(context: Context) -> Any:
+@route("GET", "/v1/info", ANY_ROLE)
+def info(context: Context) -> Info:
     """The learner, labels and options of the service."""
     return views.info(context.service)
 
 
-@route("GET", "/v1/model", READ, response_type="application/octet-stream")
+@route("GET", "/v1/model", READ, content_type="application/octet-stream")
 async def model(context: Context) -> Response:
     """The model as it is now, a file for superarm.load: all that it has learnt is on the disk."""
     await context.downloads.acquire()
@@ -237,45 +219,44 @@ async def stats(context: Context) -> JsonObject:
     return {**totals, "trouble": context.problems(), "latency": context.metrics.quantiles()}
 
 
-@route("GET", "/v1/snapshots", READ, response_type=Snapshots)
-async def snapshots(context: Context) -> JsonObject:
+@route("GET", "/v1/snapshots", READ)
+async def snapshots(context: Context) -> Snapshots:
     """The kept snapshots, oldest first."""
-    return {"snapshots": await context.service.read(views.snapshots)}
+    return await context.service.read(views.snapshots)
 
 
 # ---------------------------------------------------------------- changes
 
 
-@route("GET", "/v1/changes", READ, response_type=Changes)
-async def changes(context: Context) -> JsonObject:
+@route("GET", "/v1/changes", READ)
+async def changes(context: Context) -> Changes:
     """Changes by operators, oldest first."""
-    return {"changes": await context.service.read(views.changes)}
+    return await context.service.read(views.changes)
 
 
 @route(
     "POST",
     "/v1/changes",
     OPERATE,
-    response_type=ChangeResponse,
     statuses={202: "Taken, and not finished: it is tried again.", 404: "No such decision."},
     examples={"stop learning": {"what": "freeze"}, "learn again": {"what": "unfreeze"}},
 )
-async def change(context: Context, request: AnyOperatorRequest) -> Any:
+async def change(context: Context, request: AnyOperatorRequest) -> ChangeResponse | Response:
     """Change something while it runs; each change is an event of the journal."""
     body = await context.service.change(request)
-    return body if body["finished"] else Response(202, msgspec.json.encode(body))
+    return body if body.finished else Response(202, msgspec.json.encode(body))
 
 
 # ---------------------------------------------------------------- monitoring
 
 
-@route("GET", "/health", OPEN, response_type=Status)
+@route("GET", "/health", OPEN)
 def health(context: Context) -> Status:
     """Whether the process is alive."""
     return Status("ok")
 
 
-@route("GET", "/ready", OPEN, response_type=Status)
+@route("GET", "/ready", OPEN)
 def ready(context: Context) -> Status:
     """Whether it can take decisions, and what is wrong even if it can."""
     service, problems = context.service, context.problems()
@@ -287,10 +268,10 @@ def ready(context: Context) -> Status:
     return Status("ready", problems)
 
 
-@route("GET", "/metrics", READ, response_type="text/plain")
+@route("GET", "/metrics", READ, content_type="text/plain")
 async def metrics(context: Context) -> Response:
     """Numbers for Prometheus."""
-    measured = service_metrics(context.service)
+    measured = list(service_metrics(context.service))
     with suppress(JournalError):  # what cannot be read now has no sample
         measured += await context.service.read(storage_metrics)
     return Response(200, context.metrics.text(measured), METRICS_TYPE)
@@ -317,29 +298,20 @@ def dashboard(context: Context) -> Response:
 @route("GET", "/openapi.json", OPEN, documented=False)
 def openapi(context: Context) -> Response:
     """The OpenAPI document."""
-    return _openapi_response()
+    return _openapi_pages()["json"]
 
 
 @route("GET", "/docs", OPEN, documented=False)
 def docs(context: Context) -> Response:
     """The OpenAPI document, for people."""
-    return _documentation()
+    return _openapi_pages()["html"]
 
 
 route("GET", "/favicon.ico", OPEN, documented=False)(favicon)
 
 
 @cache
-def _openapi_document() -> JsonObject:
-    return openapi_document(ROUTES)
-
-
-@cache
-def _openapi_response() -> Response:
-    # the same bytes for everybody: what strangers do not read takes no memory
-    return Response(200, msgspec.json.encode(_openapi_document()))
-
-
-@cache
-def _documentation() -> Response:
-    return documentation_page(_openapi_document())
+def _openapi_pages() -> dict[str, Response]:
+    """Return the same bytes for everybody: what strangers do not read takes no memory."""
+    document = openapi_document(ROUTES)
+    return {"json": Response(200, msgspec.json.encode(document)), "html": documentation_page(document)}

@@ -30,7 +30,7 @@ from superarm.service import Service
 from superarm.service.http.access import OPEN, AccessControl, Tokens
 from superarm.service.http.asgi import Application
 from superarm.service.http.connection_limits import ConnectionTracker, LimitedProtocol, Limits
-from superarm.service.http.json_logging import log_to
+from superarm.service.http.json_logging import log_to_stderr
 from superarm.service.http.listener import Listener, check_exposure
 from superarm.service.http.pages import favicon
 from superarm.service.http.request import Response
@@ -47,16 +47,11 @@ SPARE_FILES = 100  # beside the connections
 class Server(uvicorn.Server):
     """uvicorn's server, with connections within limits: ``await server.serve([bound socket])``.
 
-    Args:
-        application: what it serves.
-        listener: where it listens.
-        limits: of its connections.
-        on_ready: is called with it when it listens.
-
     Attributes:
         port: the port it listens on; 0 for a socket in the file system.
         tracker: its connections.
         certificate: the files of certificate and key, which new connections use.
+        on_ready: called with the server when it listens.
     """
 
     def __init__(
@@ -208,28 +203,29 @@ async def serve_application(
 
 
 def serve(
-    open_service: Callable[[], Service], tokens: Tokens, *, listener: Listener, limits: Limits, **options: Any
+    open_service: Callable[[], Service],
+    tokens: Tokens,
+    *,
+    listener: Listener,
+    limits: Limits,
+    rate_limit: float = 10_000.0,
+    **options: Any,
 ) -> None:
     """Serve until SIGTERM or SIGINT; then finish what has begun, snapshot, and return.
 
-    The address is bound before the service is opened, so that a start that fails makes no journal.
-
-    Args:
-        open_service: gives the service.
-        tokens: with their roles.
-        listener: where to listen.
-        limits: of connections.
-        options: see `Application`.
+    The address is bound before the service is opened, so that a start that fails makes no journal. The options are
+    those of `AccessControl` and `Router`.
     """
     _ignore(signal.SIGHUP, signal.SIGUSR1)  # until the server is ready there is nothing to do
     check_exposure(listener, tokens)
     listener.tls_context()
     with listener.bind() as bound:
-        logs = log_to(2)
+        logs = log_to_stderr()
         try:
             service = open_service()
             any_host = listener.unix_socket is not None  # only this machine's users get there
-            application = Application(lambda: service, tokens, any_host=any_host, **options)
+            access = AccessControl(tokens, rate_limit, any_host=any_host)
+            application = Application(lambda: service, access, **options)
             application.metrics.logs = logs
             _tune_interpreter()
             # uvicorn raises the one again that has ended it: no failure
@@ -259,7 +255,7 @@ def _handle_signals(application: Application, server: Server) -> None:
     """On SIGHUP read tokens and certificate again at once; on SIGUSR1 take a snapshot."""
 
     def reload() -> None:
-        application.tokens.watched.reload()
+        application.access.tokens.watched.reload()
         server.certificate.reload()
         log.info("tokens and certificate checked", extra={"because": "SIGHUP"})
 

@@ -1,22 +1,35 @@
-"""Views of a service: what `GET` requests return. They change nothing; `Service.read` runs them."""
+"""Views of a service: the bodies of responses (messages.py has their types). They change nothing."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import asdict
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from superarm._types import JsonObject
+from superarm.data.rows import row_to_json
 from superarm.groups import coverage_by, worst_first
+from superarm.journal.events import loads
 from superarm.journal.records import DecisionRecord
 from superarm.journal.totals import AGE_BUCKETS, CoverageCounts, LabelCounts, Stats
 from superarm.learners import Learner
-from superarm.service.responses import decision_record_body
+from superarm.service.messages import (
+    Changes,
+    DecisionRecordBody,
+    DecisionResponse,
+    Info,
+    Outcome,
+    PendingBody,
+    PendingItem,
+    SnapshotItem,
+    Snapshots,
+)
+from superarm.service.served_model import ServedModel
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -24,43 +37,90 @@ if TYPE_CHECKING:
 MAX_PARTS = 200  # labels or groups whose coverage is shown, the least first
 
 
-def info(service: Service) -> JsonObject:
+def info(service: Service) -> Info:
     """Return the learner, labels and options of the service."""
     from superarm import __version__
 
-    projector = service.model.projector
+    projector = service.projector
     learner, totals = projector.learner, projector.totals
-    return {
-        "learner": service.meta["learner"],
-        "learner_id": learner.id,
-        "params": {name: value for name, value in learner.params.items() if name != "labels"},
-        "labels": list(learner.labels or ()),
-        "disabled": sorted(totals.settings.disabled),
-        "frozen": totals.settings.frozen,
-        "n_features": learner.n_features,
-        "set_size": learner.set_size,
-        "coverage": service.meta.get("coverage"),
-        "model_version": totals.stats.learnt,
-        "timeout": service.settings.timeout,
-        "default_outcome": service.settings.default_outcome,
-        "superarm": __version__,
-    }
+    return Info(
+        learner=service.meta["learner"],
+        learner_id=learner.id,
+        params={name: value for name, value in learner.params.items() if name != "labels"},
+        labels=list(learner.labels or ()),
+        disabled=sorted(totals.settings.disabled),
+        frozen=totals.settings.frozen,
+        n_features=learner.n_features,
+        set_size=learner.set_size,
+        coverage=service.meta.get("coverage"),
+        model_version=totals.stats.learnt,
+        timeout=service.settings.timeout,
+        default_outcome=service.settings.default_outcome,
+        superarm=__version__,
+    )
 
 
-def decision_details(service: Service, id_: str) -> JsonObject | None:
+def decision_response(record: DecisionRecord, warnings: tuple[str, ...] = ()) -> DecisionResponse:
+    """Return the response to the request for a decision."""
+    return DecisionResponse(
+        id=record.decision.id,
+        labels=tuple(record.body.labels),
+        propensity=record.propensity,
+        model_version=record.body.n_learnt,
+        warnings=warnings,
+    )
+
+
+def recorded_outcome(model: ServedModel, record: DecisionRecord) -> Outcome | None:
+    """Return the outcome of a decision, or its timeout in the place of one; None if it has neither."""
+    event = record.closed_by
+    if event is None:
+        return None
+    return Outcome(
+        hit=event.body.hit,
+        label=event.body.label,
+        time=event.time,
+        learnt=model.was_learnt(record),
+        late=record.earlier_timeout is not None,
+        timeout=record.outcome is None,
+    )
+
+
+def decision_details(service: Service, id_: str) -> DecisionRecordBody | None:
     """Return all that the journal has about a decision; None if there is none of that id."""
     service.check_readable()
     record = DecisionRecord.from_events(service.store.events_by_id([id_]).get(id_, ()))
-    return None if record is None else decision_record_body(record, service.model.was_learnt(record))
+    if record is None:
+        return None
+    event, body, features = record.decision, record.body, None
+    if event.x is not None:
+        x = event.row()
+        features = x if isinstance(x, dict) else row_to_json(x)
+        if not isinstance(x, dict) and isinstance(features, dict):
+            del features["width"]  # as it came, without the width
+    return DecisionRecordBody(
+        **asdict(decision_response(record)),
+        time=event.time,
+        state=record.status,
+        features=features,
+        top=body.top,
+        eligible=body.eligible,
+        set_size=len(body.labels),
+        context=None if event.context is None else loads(event.context),
+        erased=event.x is None,
+        outcome=recorded_outcome(service.model, record),
+    )
 
 
-def pending(service: Service, limit: int, after: int = 0) -> JsonObject:
+def pending(service: Service, limit: int, after: int = 0) -> PendingBody:
     """Return decisions without an outcome, oldest first."""
     service.check_readable()
     waiting, now = service.store.pending(limit + 1, after), service.model.clock()
-    listed = [{"id": p.id, "time": p.time, "age": max(0.0, now - p.time)} for p in waiting[:limit]]
-    next_after = waiting[limit - 1].seq if len(waiting) > limit else None
-    return {"pending": listed, "count": service.model.projector.totals.stats.pending, "next": next_after}
+    return PendingBody(
+        pending=[PendingItem(one.id, one.time, max(0.0, now - one.time)) for one in waiting[:limit]],
+        count=service.projector.totals.stats.pending,
+        next=waiting[limit - 1].seq if len(waiting) > limit else None,
+    )
 
 
 def oldest_pending_seconds(service: Service) -> float | None:
@@ -69,16 +129,17 @@ def oldest_pending_seconds(service: Service) -> float | None:
     return max(0.0, service.model.clock() - oldest[0].time) if oldest else None
 
 
-def snapshots(service: Service) -> list[JsonObject]:
+def snapshots(service: Service) -> Snapshots:
     """Return the kept snapshots, oldest first."""
     service.check_readable()
-    return [{"seq": info.seq, "time": info.time, **info.made_by} for info in service.store.snapshots()]
+    kept = service.store.snapshots()
+    return Snapshots([SnapshotItem(info.seq, info.time, **info.made_by) for info in kept])
 
 
-def changes(service: Service) -> list[JsonObject]:
+def changes(service: Service) -> Changes:
     """Return the changes by operators, oldest first, without refused ones."""
     service.check_readable()
-    listed, refused = [], service.model.projector.totals.refused_seqs
+    listed, refused = [], service.projector.totals.refused_seqs
     for event in service.store.changes():
         if event.seq in refused:
             continue
@@ -86,12 +147,12 @@ def changes(service: Service) -> list[JsonObject]:
         if "ids" in body:  # how many, and not whose
             body = body | {"ids": len(body["ids"])}
         listed.append({"seq": event.seq, "time": event.time, **body})
-    return listed
+    return Changes(listed)
 
 
 def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
-    projector, now = service.model.projector, service.model.clock()
+    projector, now = service.projector, service.model.clock()
     stats, settings = projector.totals.stats, projector.totals.settings
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)
@@ -128,7 +189,7 @@ def stats(service: Service) -> JsonObject:
         "learner": service.meta["learner"],
         "disabled": sorted(settings.disabled),
         "frozen": settings.frozen,
-        "shadows": service.model.projector.reports(),
+        "shadows": service.projector.reports(),
         "warnings": list(service.column_warnings.by_column.values()),
         "processes": service.store.processes(),
     }
@@ -165,16 +226,12 @@ def _promised_coverage(learner: Learner) -> JsonObject | None:
     if coverage is None:
         return None
     names = ("promised", "kept", "mean_size", "answers", "warm_up")
-    return {name: _null_for_nan(getattr(coverage, name)) for name in names}
+    figures = {name: getattr(coverage, name) for name in names}
+    return {name: None if isnan(figure) else figure for name, figure in figures.items()}  # JSON has no NaN
 
 
 def _coverage_parts(counts: Sequence[tuple[str, CoverageCounts]]) -> list[JsonObject]:
     """Return the coverage of each label or group, the least first."""
     sums = np.array([astuple(count) for _, count in counts], float).reshape(-1, 3)
     shown, _ = worst_first(coverage_by([name for name, _ in counts], sums), MAX_PARTS)
-    return [asdict(part) for part in shown]
-
-
-def _null_for_nan(value: Any) -> Any:
-    """Return None for NaN, which JSON does not have."""
-    return None if isinstance(value, float) and isnan(value) else value
+    return [dataclasses.asdict(part) for part in shown]

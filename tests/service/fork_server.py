@@ -1,4 +1,4 @@
-"""Forks a service for each line on standard input; see service_kit.Nursery."""
+"""Forks a service for each line on standard input; see service_kit.ForkServer."""
 
 import json
 import os
