@@ -14,7 +14,7 @@ import superarm as sa
 from superarm.decisions.record import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
-from superarm.logs.batches import batches
+from superarm.logs.batches import LogBatch
 
 TEAMS = ["books", "garden", "music", "toys"]
 
@@ -114,7 +114,7 @@ def test_a_decision_of_vowpal_wabbit(tmp_path, name):
     assert made.eligible == ["news", "sports", 2]
     assert made.propensity == pytest.approx(0.8)
     assert made.x == {"User.age": 0.5, "User.city": "Rome", "Hour.0.of_day": 13}
-    (batch,) = batches(log, summarize(log).vocabulary)
+    batch = LogBatch.from_records(list(log), summarize(log).vocabulary)
     draw = batch.distributions[0]
     assert [draw.probability(frozenset([r])) for r in range(3)] == pytest.approx([0.05, 0.15, 0.8])
     np.testing.assert_allclose(batch.rule_propensity, 0.8)
@@ -125,7 +125,7 @@ def test_a_slate_of_vowpal_wabbit(tmp_path):
     first, second = log
     assert (first.decision.labels, first.hit, second.hit) == ([1, 2], False, True)
     assert first.decision.propensity == pytest.approx(0.35)
-    (batch,) = batches(log, summarize(log).vocabulary)
+    batch = LogBatch.from_records(list(log), summarize(log).vocabulary)
     np.testing.assert_allclose(batch.distributions[0].inclusion(), [0.3, 0.7, 0.5, 0.2, 0.3])
     np.testing.assert_allclose(batch.rule_propensity, 0.35)
 

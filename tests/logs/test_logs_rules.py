@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from superarm.explore import (
     distribution_of,
 )
 from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
-from superarm.logs.batches import LogBatch, batches, take
+from superarm.logs.batches import LogBatch
 from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import HitRateEstimator
 from superarm.logs.other_formats import Slots, slots_rule
@@ -201,7 +201,7 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     assert [one.hit for one in log] == [bool(i % 2) for i in range(60)]
     labels = summarize(log, labels=sorted(names)).vocabulary
     assert [str(name) for name in labels.all()] == sorted(names)
-    (batch,) = batches(log, labels)
+    batch = LogBatch.from_records(list(log), labels)
     np.testing.assert_allclose(batch.rule_propensity, [d.propensity for d in made], rtol=1e-12)
 
 
@@ -240,7 +240,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
-    batch = take(next(batches(log, summary.vocabulary)), range(50))
+    batch = LogBatch.from_records(list(islice(log, 50)), summary.vocabulary)
     draws = policy.distributions(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):

@@ -32,9 +32,10 @@ import numpy as np
 from superarm._intervals import student_margin
 from superarm._types import Array
 from superarm.logs.calibration import Calibration
-from superarm.logs.estimates import LINEAR_ESTIMATORS, SET_ESTIMATORS, Estimate, RequiredData
+from superarm.logs.results import Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
+ESTIMATORS = {"set": ("ips", "snips", "dr"), "linear": ("pi", "pi-dr")}  # by the kind of weights
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
 MIN_HITS = 20  # and effective hits
 MIN_VARIANCE_ROWS = 40  # and rows that the spread is known from
@@ -178,7 +179,7 @@ class HitRateSums:
         self.uniform_square += float(weights.uniform_mean_square[if_uniform].sum())
         if not supported.any():
             return
-        w, mean, mean_square, _ = (column[supported] for column in weights)
+        w, mean, mean_square, _ = weights.take(supported)
         f, q_B, q_S, predicted = (column[supported] for column in (hit, q_policy, q_logged, predicted))
         self.max_weight = max(self.max_weight, float(np.abs(w).max()))
         exact = ~np.isnan(mean_square)
@@ -245,7 +246,7 @@ class HitRateSums:
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
-        names = SET_ESTIMATORS if self.kind == "set" else LINEAR_ESTIMATORS
+        names = ESTIMATORS[self.kind]
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
             if self.without_propensity and self.without_propensity >= self.unsupported:

@@ -18,7 +18,7 @@ from superarm.data.tables import Table, WithVectors, is_named_rows
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
-from superarm.logs.columns import FeatureReader, LogColumns, find_features
+from superarm.logs.columns import LogColumns, NamedFeatures, UnnamedFeatures, find_features
 from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
     BadRow,
@@ -108,23 +108,10 @@ class Log:
         self._has_float_labels = False
         self._check_distinct()
         self._features = self._find_features(list(feature_columns))
-
-    @property
-    def feature_columns(self) -> Columns:
-        return self._features.feature_columns
-
-    @property
-    def n_features(self) -> int | None:
-        """The length of the dense part of a row; ``None`` before the first one, or if there is none."""
-        return self._features.n_features
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return self._features.missing
-
-    @property
-    def notices(self) -> dict[str, str]:
-        return self._features.notices
+        self.feature_columns, self.missing, self.notices = Columns(), tuple[str, ...](), dict[str, str]()
+        if isinstance(self._features, NamedFeatures):
+            self.feature_columns, self.missing = self._features.columns, self._features.missing
+            self.notices = self._features.notices
 
     def __repr__(self) -> str:
         return f"Log({', '.join(self.names)})"
@@ -189,7 +176,7 @@ class Log:
 
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, declared: list[Columns]) -> FeatureReader:
+    def _find_features(self, declared: list[Columns]) -> NamedFeatures | UnnamedFeatures:
         """Find the features; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
         first_rows = list(islice(_converted_rows(source), SAMPLE))
@@ -200,6 +187,7 @@ class Log:
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
         self._has_float_labels = has_float_labels(self._sample_labels(sample))
+        labels = self._sample_labels(sample)
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
@@ -213,15 +201,11 @@ class Log:
             separator=self.separator,
             owner=self.name,
         )
-        if not declared:
-            features.feature_columns.warnings += self._leak_warnings(features.feature_columns, sample)
+        if isinstance(features, NamedFeatures) and not declared:
+            named = [parse_object(row.get("x")) or row for row in sample]
+            cells = {name: [x.get(name) for x in named] for name in features.columns.names}
+            features.columns.warnings += leak_warnings(features.columns, cells, labels)
         return features
-
-    def _leak_warnings(self, features: Columns, sample: list[dict[str, Any]]) -> list[str]:
-        """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
-        named = [parse_object(row.get("x")) or row for row in sample]
-        cells = {name: [x.get(name) for x in named] for name in features.names}
-        return leak_warnings(features, cells, self._sample_labels(sample))
 
     def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
         """Return the labels of the first rows that can be read."""

@@ -18,9 +18,8 @@ from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
 from superarm.learners import Learner
-from superarm.logs.batches import LogBatch
+from superarm.logs.batches import LogBatch, label_numbers
 from superarm.logs.parsing import BadRow, looks_like_object, parse_numbers, parse_object
-from superarm.logs.relabel import label_numbers
 from superarm.logs.summary import LogSummary
 from superarm.losses import softmax
 

@@ -112,8 +112,7 @@ def summarize(
     """
     labels_seen: set[Label] = set()
     sizes: Counter[int] = Counter()
-    rows = answered = hits = with_propensity = with_rule = width = 0
-    mixed = False
+    rows = answered = hits = with_propensity = with_rule = n_dense = n_sparse = 0
     for record in log:
         decision, x = record.decision, record.decision.x
         rows += 1
@@ -128,13 +127,20 @@ def summarize(
         with_propensity += decision.propensity is not None
         with_rule += decision.rule is not None
         if isinstance(x, Row):
-            mixed = mixed or len(x.dense) > 0
-            width = max(width, x.width)
+            n_dense, n_sparse = max(n_dense, len(x.dense)), max(n_sparse, x.width)
+        elif not isinstance(x, dict):
+            n_dense = len(x)
     if not rows:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _all_labels(labels_seen, labels, log.name)
     columns = log.feature_columns.for_labels(count) if len(log.feature_columns) else None
-    dense_and_sparse = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
+    width: Any  # (dense, sparse) if rows have both parts
+    if columns is not None:
+        width = columns.layout.n_features
+    elif n_dense:
+        width = (n_dense, n_sparse) if n_sparse else n_dense
+    else:
+        width = max(n_sparse, n_features or 1)
     return LogSummary(
         rows=rows,
         bad=log.bad,
@@ -142,7 +148,7 @@ def summarize(
         hits=hits,
         with_propensity=with_propensity,
         with_rule=with_rule,
-        n_features=dense_and_sparse if columns is None else columns.layout.n_features,
+        n_features=width,
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],

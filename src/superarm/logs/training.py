@@ -17,12 +17,11 @@ from superarm._progress import with_progress
 from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.logs.estimates import Estimate, best_of
-from superarm.logs.evaluation import PolicyEvaluator, log_loss, run_evaluators
-from superarm.logs.holdout import is_held_out_row
+from superarm.logs.batches import label_numbers, relabel
+from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
-from superarm.logs.relabel import label_numbers, relabel
+from superarm.logs.results import Estimate, best_of
 from superarm.logs.summary import LogSummary
 from superarm.native.randomness import uniform_number
 
