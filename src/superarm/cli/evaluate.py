@@ -111,48 +111,45 @@ def evaluate(
     ranked_by = [name for text in [*(scores or []), *(probabilities or [])] for name in split_commas(text)]
     source.keep_columns([*ranked_by, *([] if group is None else [group])])  # before the first reading
     split = _split(source, models, bool(learner), holdout, seed, quiet=as_json)
-    first_model = next(iter(models.values()), None)
-    summary = summarize(
-        source,
-        labels=_labels(labels, first_model),
-        n_features=None if first_model is None else first_model.n_features,
-    )
+    n_features, all_labels = None, opt.labels_or_count(labels)
+    if first_model := next(iter(models.values()), None):  # it knows labels that the log never shows
+        n_features = first_model.n_features
+        all_labels = all_labels or list(first_model.labels or ()) or first_model.n_labels
+    summary = summarize(source, labels=all_labels, n_features=n_features)
     sizes = _numbers("--set-size", set_size, int, grid)
     coverages = _numbers("--coverage", coverage, float, grid)
-    other_policies = {"--fixed": fixed, "--scores": scores, "--probabilities": probabilities}
-    _check_coverage(coverage, other_policies | {"--gamma": gamma, "--rule": rule, "--draw": draw})
+    rankings = {"scores": scores, "probabilities": probabilities, "fixed": fixed}
+    others: dict[str, object] = {f"--{name}": text for name, text in rankings.items()}
+    others |= {"--gamma": gamma, "--rule": rule, "--draw": draw}
+    conflicting = [option for option, text in others.items() if text]
+    if coverage is not None and conflicting:
+        wanted = f"left out with {conflicting[0]}: it is for --model and --learner, by their own threshold"
+        raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
     with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
             assert split is not None
             learners[spec] = summary.make_learner(spec, split.seed, sizes[-1])
             train(source, learners[spec], summary, passes=passes, **split._asdict(), progress=tick)
-        other_rankings = {"scores": scores, "probabilities": probabilities, "fixed": fixed}
-        policies = _policies(learners, other_rankings, sizes, summary.set_size, rules, coverages)
-        rows: dict[str, Any] = {"holdout": None} if split is None else split._asdict()
-        rows["with_propensity"] = with_propensity
-        evaluation = evaluate_policies(source, policies, summary, **rows, group=group, progress=tick)
+        policies = _policies(learners, rankings, sizes, summary.set_size, rules, coverages)
+        evaluation = evaluate_policies(
+            source,
+            policies,
+            summary,
+            **({"holdout": None} if split is None else split._asdict()),
+            with_propensity=with_propensity,
+            group=group,
+            progress=tick,
+        )
     if as_json:
-        print_json({"logs": [str(path) for path in log], **_as_json(evaluation)})
+        report: dict[str, Any] = {"logs": [str(path) for path in log], **asdict(evaluation)}
+        for content, result in zip(report["results"], evaluation.results, strict=True):
+            content["best"] = None if result.best is None else result.best.name
+        print_json(report)
     else:
         _print_evaluation(evaluation, source, summary.answered, split, grid, group)
     if figure is not None:
         _save_figure(evaluation, figure, quiet=as_json)
-
-
-def _as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What an evaluation says, with the name of the estimate to read for each policy; ``None`` if there is none."""
-    content = asdict(evaluation)
-    for one, result in zip(content["results"], evaluation.results, strict=True):
-        one["best"] = None if result.best is None else result.best.name
-    return content
-
-
-def _labels(given: str | None, model: Learner | None) -> Any:
-    """A model knows all labels, also those that the log never shows."""
-    if given is None and model is not None:
-        return model.n_labels if model.labels is None else model.labels
-    return opt.labels_or_count(given)
 
 
 class _Split(NamedTuple):
@@ -205,17 +202,9 @@ def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T
     return values
 
 
-def _check_coverage(coverage: str | None, others: dict[str, object]) -> None:
-    """Sets by a learner's threshold: there is nothing else that could draw them."""
-    conflicting = [option for option, value in others.items() if value]
-    if coverage is not None and conflicting:
-        wanted = f"left out with {conflicting[0]}: it is for --model and --learner, by their own threshold"
-        raise InvalidInput.must("--coverage", "evaluate", wanted, coverage)
-
-
 def _policies(
     learners: dict[str, Learner],
-    other_rankings: dict[str, list[str] | None],
+    rankings: dict[str, list[str] | None],
     sizes: list[int | None],
     usual_size: int,
     rules: list[Rule | Literal["own"] | None],
@@ -231,7 +220,7 @@ def _policies(
         for size in sizes
         for rule in rules
     ]
-    for kind, texts in other_rankings.items():
+    for kind, texts in rankings.items():
         for text in texts or []:
             names = split_commas(text)
             policies += [
@@ -279,44 +268,34 @@ def _save_figure(evaluation: Evaluation, path: Path, *, quiet: bool) -> None:
 def _print_evaluation(
     evaluation: Evaluation, source: Log, answered: int, split: _Split | None, grid: bool, group: str | None
 ) -> None:
-    _print_header(evaluation, source)
-    if grid:
-        _print_grid(evaluation, answered, split)
-    else:
-        for result in evaluation.results:
-            _print_result(result, answered, split)
-    for result in evaluation.results:
-        by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_name(result), by_label=by_label, by_group=result.by_group, group=group)
-
-
-def _print_header(evaluation: Evaluation, source: Log) -> None:
     interval = f"[{evaluation.low:.3f}, {evaluation.high:.3f}]"
-    print(
-        f"{source.name}: judged by {evaluation.rows:,} rows; what was shown hit {evaluation.hit_rate:.3f} {interval}"
-    )
+    judged = f"judged by {evaluation.rows:,} rows; what was shown hit {evaluation.hit_rate:.3f} {interval}"
+    print(f"{source.name}: {judged}")
     if evaluation.unanswered:
         print(f"{evaluation.unanswered:,} rows have no outcome")
     if evaluation.bad:
         print(f"{evaluation.bad:,} rows skipped as bad, the first: {source.first_bad}")
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
-
-
-def _print_grid(evaluation: Evaluation, answered: int, split: _Split | None) -> None:
-    columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
-    rows = [_grid_row(result) for result in evaluation.results]
-    print_table("The sharpest sound estimate for each policy", columns, rows)
+    if grid:
+        columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
+        rows = [_grid_row(result) for result in evaluation.results]
+        print_table("The sharpest sound estimate for each policy", columns, rows)
     for result in evaluation.results:
-        if result.best is None:
+        if not grid:
+            _print_result(result, answered, split)
+        elif result.best is None:
             why, remedy = result.estimates[-1].problem, _remedy(result, answered, split, grid=True)
-            print(f"{_name(result)}: the log cannot answer: {why}; {remedy}")
+            print(f"{result.description}: the log cannot answer: {why}; {remedy}")
+    for result in evaluation.results:
+        by_label = result.by_label if result.coverage or group else ()
+        print_group_coverage(result.description, by_label=by_label, by_group=result.by_group, group=group)
 
 
 def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> None:
     print()
     print_table(
-        f"{_name(result)}: what the log can tell",
+        f"{result.description}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [
             [
@@ -351,11 +330,6 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
         print(f"promised: {result.coverage:g}, at {result.mean_size:.2f} labels on average")
 
 
-def _name(result: PolicyResult) -> str:
-    explores = "" if result.rule is None else f", {result.rule}"
-    return f"{result.policy}, {result.sizes}{explores}"
-
-
 def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: bool) -> str:
     """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
@@ -363,20 +337,16 @@ def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: 
         return "it takes a propensity (or the rule) with every decision"
     if required.propensities == "missing":
         return "judge by the rows that have a propensity, if it is chance which lack one (--with-propensity)"
-    remedies = []
+    remedies = ["no number of such rows would do"]
     if required.rows is not None:
-        remedy = f"about {required.rows:,} such rows to judge by would"
+        remedies = [f"about {required.rows:,} such rows to judge by would"]
         share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
         if split is not None and split.holdout < share <= 0.7:
-            remedy += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
-        remedies.append(remedy)
-    else:
-        remedies.append("no number of such rows would do")
+            remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
     if required.uniform is not None:
-        percent = (
-            f"{required.uniform:.0%}" if required.uniform > 0.01 else f"{max(required.uniform, 0.0001):.2%}"
-        )
+        digits = 0 if required.uniform > 0.01 else 2
         if_right = "if its propensities are right, " if required.propensities else ""
+        percent = f"{max(required.uniform, 0.0001):.{digits}%}"
         remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
     if required.fewer_labels and not grid:
         sizes = ",".join(map(str, range(1, result.set_size + 1)))
@@ -385,10 +355,8 @@ def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: 
 
 
 def _grid_row(result: PolicyResult) -> list[str]:
-    best = result.best
-    size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
-    head = [result.policy, size, result.rule or ""]
+    best, head = result.best, [result.policy, result.size, result.rule or ""]
     if best is None:
         return [*head, f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
-    n_eff = f"{best.n_eff:,.0f}"
-    return [*head, n_eff, best.name, f"{best.value:.3f}", f"[{best.low:.3f}, {best.high:.3f}]"]
+    interval = f"[{best.low:.3f}, {best.high:.3f}]"
+    return [*head, f"{best.n_eff:,.0f}", best.name, f"{best.value:.3f}", interval]

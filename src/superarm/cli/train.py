@@ -68,7 +68,8 @@ def train(
     all_labels = opt.labels_or_count(labels)
     if model is not None:
         _check_left_out(model, learner, set_size, reading)
-        trained_model = _with_labels(load(model), all_labels)
+        trained_model = load(model)
+        _add_labels(trained_model, all_labels)
         source = reading.log(log, [trained_model])
         model_labels = trained_model.n_labels if trained_model.labels is None else trained_model.labels
         summary = summarize(source, labels=model_labels, n_features=trained_model.n_features)
@@ -76,7 +77,12 @@ def train(
         source = reading.log(log)
         summary = summarize(source, labels=all_labels)
         trained_model = summary.make_learner(learner or "set-logit", seed, set_size)
-    repeated = _learnt_before(source, trained_model)
+    learnt_logs = {sha for note in trained_model.metadata.get("training", ()) for sha in note["logs"]}
+    repeated = [
+        f"{name} was learnt from before: its rows count twice"
+        for sha, name in source.fingerprints().items()
+        if sha in learnt_logs
+    ]
     one_sided = [] if summary.one_sided is None else [summary.one_sided]
     with progress_bar(
         summary.rows * (passes if passes == 1 else 2 * passes + 1), progress=not as_json
@@ -153,35 +159,25 @@ def _check_left_out(model: Path, learner: str | None, size: int | None, reading:
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
 
-def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
-    """The model, with the labels among these that it did not know; it cannot forget any."""
-    new: Any = None
+def _add_labels(model: Learner, labels: list[str] | int | None) -> None:
+    """Add the labels that a model does not know; it cannot forget any."""
+    if labels is None:
+        return
+    new: Any
     if isinstance(labels, int):
-        new, missing = labels - model.n_labels, labels < model.n_labels
-    elif labels is not None:
+        count, got, new = labels, Description(labels), max(0, labels - model.n_labels)
+    else:
+        count, got = len(labels), Description(f"{len(labels)} of these")
         new = [label for label in labels if model.vocabulary.index_of_text(label) is None]
-        missing = not new and len(labels) < model.n_labels
-    if labels is not None and missing:
-        wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
-        got = labels if isinstance(labels, int) else Description(f"{len(labels)} of these")
-        raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
     if new:
         model.add_labels(new)
-    return model
-
-
-def _learnt_before(source: Log, model: Learner) -> list[str]:
-    """Logs that the model has learnt from already."""
-    learnt_logs = {sha for note in model.metadata.get("training", ()) for sha in note["logs"]}
-    return [
-        f"{name} was learnt from before: its rows count twice"
-        for sha, name in source.fingerprints().items()
-        if sha in learnt_logs
-    ]
+    elif count < model.n_labels:
+        wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
+        raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
 
 
 def _columns(source: Log, model: Learner) -> Iterator[str]:
-    """Which columns are features, as what, and which are not."""
+    """Yield lines about which columns are features, as what, and which are not."""
     layout = model.inputs.layout
     if model.columns is None and layout is not None:
         parts = [f"{layout.n_dense} numbers in x"] if layout.n_dense else []

@@ -143,12 +143,12 @@ def run_evaluators(
 
 def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
     """Yield a sentence if the weights of some policies say that the propensities are, or may be, wrong."""
-    by_kind = {result.required.propensities: result for result in results}
+    by_kind = {result.required.propensities: result.description for result in results}
     for kind, what in (("wrong", "are wrong"), ("doubtful", "are wrong, or some sets could not be shown")):
         if kind in by_kind:
             yield (
-                f"The log's propensities {what}: weights do not average 1 for {by_kind[kind].title}, "
-                f"{by_kind[kind].sizes}. Wrong ones make the numbers of other policies wrong, too."
+                f"The log's propensities {what}: weights do not average 1 for {by_kind[kind]}. "
+                "Wrong ones make the numbers of other policies wrong, too."
             )
             return
 

@@ -133,14 +133,6 @@ class RowSums(NamedTuple):
         return error
 
 
-class KeptRows(NamedTuple):
-    """The rows that an estimate is made of."""
-
-    sums: RowSums
-    left_out: float  # the share of the other rows
-    left_out_predicted: float  # the sum of the predictions for those
-
-
 class HitRateSums:
     """Sums over rows with one kind of weight: of whole sets, or linear ones."""
 
@@ -226,11 +218,17 @@ class HitRateSums:
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        total = self.unsupported_predicted + float(self.bins.predicted.sum())
-        return total / self.rows if self.rows else nan
+        return self._predicted / self.rows if self.rows else nan
 
-    def _kept_rows(self) -> KeptRows:
-        """Return the rows to use: those of the heaviest bins are left out, as many as make the interval narrowest."""
+    @property
+    def _predicted(self) -> float:
+        return self.unsupported_predicted + float(self.bins.predicted.sum())
+
+    def _kept_rows(self) -> tuple[RowSums, float]:
+        """Return the rows to use, and the share of the others.
+
+        Those of the heaviest bins are left out, as many as make the interval narrowest.
+        """
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
         n, rows = self.rows, up_to.rows
         left_out = 1.0 - rows / n
@@ -240,9 +238,7 @@ class HitRateSums:
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
         width[(left_out > MAX_UNSUPPORTED) & (rows < rows[-1])] = np.inf
         last = int(np.argmin(width))
-        kept = RowSums(*(sums[last] for sums in up_to))
-        predicted = self.unsupported_predicted + up_to.predicted[-1] - kept.predicted
-        return KeptRows(kept, float(left_out[last]), float(predicted))
+        return RowSums(*(sums[last] for sums in up_to)), float(left_out[last])
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
@@ -254,7 +250,7 @@ class HitRateSums:
             elif self.rows < 2:
                 why = "too few rows"
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
-        kept, left_out, left_out_predicted = self._kept_rows()
+        kept, left_out = self._kept_rows()
         problem = self._problem(kept, left_out)
 
         def estimate(
@@ -281,7 +277,7 @@ class HitRateSums:
         estimates = [estimate(names[0], *kept.plain())]
         if self.kind == "set":
             estimates.append(estimate("snips", *kept.self_normalized()))
-        predicted = left_out_predicted / self.rows
+        predicted = (self._predicted - float(kept.predicted)) / self.rows  # of the rows left out
         return [*estimates, estimate(names[-1], *kept.controlled(), predicted, len(CONTROLS))]
 
     def _problem(self, kept: RowSums, left_out: float) -> str:
@@ -316,14 +312,14 @@ class HitRateSums:
 
     def required_data(self, hit_rate: float, max_uniform: float = 1.0) -> RequiredData:
         """Return how many rows, or which share of uniform sets below ``max_uniform``, an answer would take."""
+        if not hit_rate:  # rows without a hit do not tell
+            return RequiredData(None, None)
         rows = uniform = None
         propensities: Literal["", "missing", "doubtful", "wrong"] = ""
-        if not hit_rate:  # rows without a hit do not tell
-            return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
         left_out = 1.0
         if self.bins.rows.sum() >= 2:
-            kept, left_out, _ = self._kept_rows()
+            kept, left_out = self._kept_rows()
             n_eff, variance_rows, bias = float(kept.n_eff), float(kept.variance_rows), kept.weight_bias()
             if left_out <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))

@@ -1,4 +1,4 @@
-"""Policies: ways to choose sets, which a log can evaluate."""
+"""Policy: a way to choose sets, which a log can evaluate; and its distributions of sets for the rows of a log."""
 
 from __future__ import annotations
 
@@ -136,17 +136,16 @@ def _learner_order(learner: Learner, labels: LabelVocabulary, policy: str) -> li
 
 
 class PolicyRunner:
-    """A policy that chooses for batches of a log. It changes nothing in the policy."""
+    """Chooses as a policy would, for batches of a log. It changes nothing in the policy."""
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
         self.policy, self.labels, self.n_features = policy, summary.vocabulary, summary.n_features
         self.labels_in_order = summary.labels is None or summary.labels_given
-        labels, learner = self.labels, policy.learner
+        labels, learner, size = self.labels, policy.learner, policy.size
         self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)
-        self.fixed = (
-            None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
-        )
-        size = policy.size
+        self.fixed: list[int] | None = None
+        if policy.fixed is not None:
+            self.fixed = label_numbers(labels, policy.fixed, "fixed", policy.name)
         if size is None or not 1 <= size <= labels.count:
             raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
         self.size: int = size
@@ -169,8 +168,9 @@ class PolicyRunner:
     @property
     def has_probabilities(self) -> bool:
         """Whether its scores are logarithms of probabilities."""
-        learner = self.policy.learner
-        return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
+        if self.policy.learner is None:
+            return self.policy.probabilities is not None
+        return has_probabilities(self.policy.learner)
 
     def scores(self, batch: LogBatch) -> Array:
         """Return the scores of all labels, by row; -inf for those that are never shown."""
@@ -191,8 +191,8 @@ class PolicyRunner:
 
     def distributions(self, batch: LogBatch, s: Array) -> list[SetDistribution]:
         """Return the distribution of the policy's set for each row, given its scores."""
-        everything = range(self.labels.count)
-        eligible = [everything if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
+        all_labels = range(self.labels.count)
+        eligible = [all_labels if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
         if self.rule is not None:
             return [self._draw(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
         pairs = zip(eligible, self._top_sets(batch.eligible, s), strict=True)

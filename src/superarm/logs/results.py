@@ -120,16 +120,22 @@ class PolicyResult:
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
 
     @property
-    def sizes(self) -> str:
-        """The text that says how many labels it shows."""
-        return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
+    def size(self) -> str:
+        """How many labels it shows, as text; on average, if a coverage decides."""
+        return str(self.set_size) if self.coverage is None else f"{self.mean_size:.2f}"
+
+    @property
+    def description(self) -> str:
+        """The policy's name, how many labels it shows, and how it draws."""
+        sizes = f"m = {self.size}" if self.coverage is None else f"mean size {self.size}"
+        return f"{self.policy}, {sizes}" if self.rule is None else f"{self.policy}, {sizes}, {self.rule}"
 
     def __repr__(self) -> str:
         best = self.best
         result = "the log cannot answer"
         if best is not None:
             result = f"hit rate {best.value:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
-        return f"PolicyResult({self.title}, {self.sizes}: {result})"
+        return f"PolicyResult({self.description}: {result})"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -190,8 +196,7 @@ class Evaluation:
             cells = ("–", "the log cannot answer", "")
             if best is not None:
                 cells = _estimate_cells(best.value, best.low, best.high)
-            size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
-            rows.append((result.title, size, *cells, "" if best is None else best.name))
+            rows.append((result.title, result.size, *cells, "" if best is None else best.name))
         head = ("policy", "m", "hit rate", "95 % interval", "", "by")
         estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
         warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
