@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import polars as pl
 import pytest
+from logged import write_log
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -23,12 +24,6 @@ def row(labels, *, x=None, hit=None, label=None, **summary):
     """A set that somebody else showed."""
     decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **summary)
     return Record.from_decision(decision, hit=hit, label=label)
-
-
-def write(tmp_path, text, name="log.csv"):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
@@ -73,20 +68,25 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
     assert read[30].hit is (every[3] in read[30].decision.labels)
 
 
-def test_a_long_parquet_log_of_mixed_labels(tmp_path):
+def test_a_long_parquet_log_of_mixed_labels(tmp_path, monkeypatch):
     """Several batches; a batch of numbers and one of names become names."""
-    with Writer(tmp_path / "log.parquet") as log:
-        for one in [row((1, 2), hit=True)] * 9000 + [row(("b", 2), hit=False)] * 10:
-            log.add(one)
-    read = list(Log(tmp_path / "log.parquet"))
-    assert [len(read), read[0].decision.labels, read[-1].decision.labels] == [9010, [1, 2], ["b", 2]]
-    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+    monkeypatch.setattr("superarm.logs.writer.BATCH", 10)
+    for names in (3, 10, 0):  # the last batch is short, full, or not there
+        with Writer(tmp_path / "log.parquet") as log:
+            for one in [row((1, 2), hit=True)] * 20 + [row(("b", 2), hit=False)] * names:
+                log.add(one)
+        read = list(Log(tmp_path / "log.parquet"))
+        assert [len(read), read[0].decision.labels] == [20 + names, [1, 2]]
+        assert read[-1].decision.labels == (["b", 2] if names else [1, 2])
+        assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
-def test_a_failed_run_leaves_no_file(tmp_path):
+def test_a_failed_run_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("superarm.logs.writer.BATCH", 10)
+
     def fail():
         with Writer(tmp_path / "log.csv") as log:
-            for _ in range(9000):
+            for _ in range(30):
                 log.add(row((1, 2), hit=True))
             raise KeyError("power")
 
@@ -97,19 +97,19 @@ def test_a_failed_run_leaves_no_file(tmp_path):
 
 def test_other_peoples_columns(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    log = Log(write(tmp_path, GOOD), columns=columns)
+    log = Log(write_log(tmp_path, GOOD), columns=columns)
     assert log.feature_columns.names == ["age", "income"]
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, made.x.tolist()) == (["red", "blue"], True, [30.0, 1.5])
     assert (second.decision.labels, second.hit) == (["green", "red"], False)
     one = LogColumns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
-    assert next(iter(Log(write(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
+    assert next(iter(Log(write_log(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
 
 
 def test_lists_in_cells(tmp_path):
     text = 'x,labels,hit\n0.5;1,a; b,yes\n"[0.5, 1]","[""a"", ""c""]",no\n1;2,"[3, 4]",\n'
-    records = list(Log(write(tmp_path, text)))
+    records = list(Log(write_log(tmp_path, text)))
     assert [r.decision.labels for r in records] == [["a", "b"], ["a", "c"], [3, 4]]
     assert [r.hit for r in records] == [True, False, None]
     assert records[0].decision.x.tolist() == [0.5, 1.0]
@@ -150,14 +150,14 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
     else:
         S = csr_matrix(X)
         np.savez(path, X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape)
-    log = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
+    log = write_log(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
     rows = [r.decision.x for r in Log(log, matrix=path)]
     if kind == "csr":
         assert rows[0].indices.tolist() == [0, 2]
         assert rows[1].values.tolist() == [3.0]
     else:
         assert [x.tolist() for x in rows] == X.tolist()
-    longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
+    longer = write_log(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
     with pytest.raises(InvalidInput, match=r"x of .* must be a matrix with as many rows as .*, got 2 rows"):
         list(Log(longer, matrix=path))
 
@@ -205,7 +205,7 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
 )
 def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
     good = '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.5, "drawn": [2, 1], "set_size": 2}'
-    path = write(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
+    path = write_log(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
@@ -222,7 +222,7 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
         (GOOD + "1,1,red\n", "row 3 must be 5 cells, as the header has, not 3"),
     ]:
         with pytest.raises(BadRow, match=message):
-            list(Log(write(tmp_path, text), columns=columns))
+            list(Log(write_log(tmp_path, text), columns=columns))
     pl.DataFrame(
         {"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}
     ).write_parquet(tmp_path / "log.parquet")
@@ -246,21 +246,21 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
 )
 def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):
     with pytest.raises(InvalidInput, match=message):
-        Log(write(tmp_path, text), columns=columns)
+        Log(write_log(tmp_path, text), columns=columns)
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .csv"):
-        Log(write(tmp_path, GOOD, "log.txt"))
+        Log(write_log(tmp_path, GOOD, "log.txt"))
     with pytest.raises(InvalidInput, match=r"no such file: .*none.csv"):
         Log(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match=r"content of .* must be a Parquet file"):
-        Log(write(tmp_path, GOOD, "log.parquet"))
+        Log(write_log(tmp_path, GOOD, "log.parquet"))
     with pytest.raises(InvalidInput, match=r"content of .* must be a matrix: an .npy"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=write(tmp_path, "no", "x.npy"))
+        Log(write_log(tmp_path, "labels,hit\na;b,1\n"), matrix=write_log(tmp_path, "no", "x.npy"))
     np.save(tmp_path / "flat.npy", np.ones(3))
     with pytest.raises(InvalidInput, match=r"content of .*flat.npy must be a matrix"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
+        Log(write_log(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
     with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
         Writer(tmp_path / "none" / "log.csv")
 
@@ -310,7 +310,7 @@ def test_recording_is_simulating(tmp_path):
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    summary = summarize(Log(write(tmp_path, GOOD), columns=columns))
+    summary = summarize(Log(write_log(tmp_path, GOOD), columns=columns))
     assert summary.labels == ("blue", "green", "red")
     assert (summary.rows, summary.answered, summary.hits, summary.n_features, summary.set_size) == (
         2,
@@ -320,23 +320,23 @@ def test_survey_finds_labels_features_and_what_is_known(tmp_path):
         2,
     )
     assert (summary.with_propensity, summary.with_rule) == (0, 0)
-    more = summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
+    more = summarize(Log(write_log(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
     assert more.n_labels == 4
     with pytest.raises(InvalidInput, match=r"labels of .* must be among the given ones"):
-        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green"])
+        summarize(Log(write_log(tmp_path, GOOD), columns=columns), labels=["red", "green"])
     with pytest.raises(InvalidInput, match=r"labels of .* must be whole numbers below 5"):
-        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=5)
-    numbers = write(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
+        summarize(Log(write_log(tmp_path, GOOD), columns=columns), labels=5)
+    numbers = write_log(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
     summary = summarize(Log(numbers))
     assert (summary.labels, summary.n_labels, summary.with_propensity) == (None, 4, 1)
     assert summarize(Log(numbers), labels=9).n_labels == 9
-    far = write(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
+    far = write_log(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
     assert summarize(Log(far)).labels == (100, 300)
     assert summarize(Log(far, uniform=True)).with_rule == 1
     with pytest.raises(InvalidInput, match="at least two different ones"):
-        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
+        summarize(Log(write_log(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
     with pytest.raises(InvalidInput, match="a log with a row that can be read"):
-        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
+        summarize(Log(write_log(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
 
 
 def test_recording_sparse_rows(tmp_path):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from logged import write_log
 
 import superarm as sa
 from superarm.errors import InvalidInput
@@ -14,12 +15,6 @@ from superarm.explore import Choice, Mixture, PlainRule
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batch_files import learn_file
 from superarm.logs.hit_rates import HitRateEstimator
-
-
-def csv(tmp_path, text, name="log.csv"):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
 
 
 @pytest.mark.parametrize(
@@ -32,14 +27,14 @@ def csv(tmp_path, text, name="log.csv"):
     ],
 )
 def test_columns_of_another_tool_with_our_names_are_features(tmp_path, name, cells):
-    path = csv(tmp_path, f"age,{name},labels,hit\n1,{cells[0]},a;b,1\n2,{cells[1]},b;c,0\n")
+    path = write_log(tmp_path, f"age,{name},labels,hit\n1,{cells[0]},a;b,1\n2,{cells[1]},b;c,0\n")
     log = Log(path)
     assert len(list(log)) == 2
     assert name in log.feature_columns.names
 
 
 def test_a_context_column_is_listed_among_those_left_out(tmp_path):
-    log = Log(csv(tmp_path, "age,context,labels,hit\n1,web,a;b,1\n2,app,b;c,0\n"))
+    log = Log(write_log(tmp_path, "age,context,labels,hit\n1,web,a;b,1\n2,app,b;c,0\n"))
     assert "context" in log.feature_columns.left_out["context"]
 
 
@@ -56,7 +51,7 @@ def test_missing_values_of_frames_are_missing():
 
 
 def test_a_matrix_and_vectors_cannot_both_be_given(tmp_path):
-    path, matrix = csv(tmp_path, "age,labels,hit\n1,a;b,1\n2,b;c,0\n"), tmp_path / "x.npy"
+    path, matrix = write_log(tmp_path, "age,labels,hit\n1,a;b,1\n2,b;c,0\n"), tmp_path / "x.npy"
     np.save(matrix, np.ones((2, 3)))
     with pytest.raises(InvalidInput, match="matrix of Log must be left out: there are vectors"):
         Log(path, matrix=matrix, vectors=matrix)
@@ -116,7 +111,7 @@ def test_propensities_may_have_a_decimal_comma(cell, value):
 
 
 def test_a_log_without_hits(tmp_path):
-    path = csv(tmp_path, "a,labels,hit,propensity\n1,x;y,0,0.3333\n2,y;z,0,0.3333\n3,x;z,0,0.3333\n")
+    path = write_log(tmp_path, "a,labels,hit,propensity\n1,x;y,0,0.3333\n2,y;z,0,0.3333\n3,x;z,0,0.3333\n")
     log = Log(path)
     evaluation = evaluate(log, [Policy("xy", fixed=["x", "y"])], summarize(log), holdout=None)
     assert evaluation.results[0].required.rows is None
@@ -135,20 +130,6 @@ def test_one_row_is_too_few():
     estimator = HitRateEstimator(one_set=True)
     estimator.by_set.unsupported = 0.0
     assert {e.problem for e in estimator.by_set.estimates()} == {"too few rows"}
-
-
-def test_rows_are_no_remedy_where_weights_are_wrong(tmp_path):
-    """Propensities that are half of what they must be: more rows of that kind do not help."""
-    random = np.random.default_rng(0)
-    rows = [
-        {"x": [1.0], "labels": [int(r)], "hit": bool(random.random() < 0.5), "propensity": 0.2}
-        for r in random.integers(3, size=900)
-    ]
-    log = Log(rows)
-    [result] = evaluate(log, [Policy("one", fixed=[0])], summarize(log), holdout=None).results
-    assert result.best is None
-    assert "not 1" in result.estimates[-1].problem
-    assert result.required.rows is None
 
 
 def test_a_list_of_scores_needs_the_order_of_the_labels():
@@ -196,7 +177,7 @@ def test_an_action_may_be_called_0_and_broken_dsjson_says_what_is_wrong(tmp_path
     actions = [{"i": {"id": 7}}, {"i": {"id": 0}}]
     line = {"_label_cost": -1, "a": [2, 1], "p": [0.8, 0.2], "c": {"u": {"age": 1}, "_multi": actions}}
     other = {**line, "_label_cost": 0, "c": {"u": {"age": 2}, "_multi": actions}}
-    path = csv(tmp_path, f"{json.dumps(line)}\n{json.dumps(other)}\n", "log.dsjson")
+    path = write_log(tmp_path, f"{json.dumps(line)}\n{json.dumps(other)}\n", "log.dsjson")
     assert [record.decision.labels for record in Log(path)] == [[0], [0]]
     slate = {"_outcomes": [{"_a": [5], "_p": [1.0]}], "_label_cost": 0, "c": {"_multi": [{"_slot_id": 0}]}}
     broken = {key: value for key, value in line.items() if key != "p"}
@@ -206,7 +187,9 @@ def test_an_action_may_be_called_0_and_broken_dsjson_says_what_is_wrong(tmp_path
         (broken, "it lacks 'p'"),
         (late, "must be a decision, not a reward that came late"),
     ):
-        path = csv(tmp_path, f"{json.dumps(line)}\n{json.dumps(other)}\n{json.dumps(bad)}\n", "log.dsjson")
+        path = write_log(
+            tmp_path, f"{json.dumps(line)}\n{json.dumps(other)}\n{json.dumps(bad)}\n", "log.dsjson"
+        )
         with pytest.raises(BadRow, match=f"row 3.*{message}"):
             list(Log(path))
 
@@ -247,10 +230,10 @@ def test_a_log_is_not_written_if_the_model_was_replaced_meanwhile(tmp_path, monk
     learner.save(model)
     np.save(tmp_path / "rows.npy", np.ones((3, 1)))
     batch_files.decide_file(model, tmp_path / "rows.npy", tmp_path / "d.parquet")
-    csv(tmp_path, "id,hit\n0,1\n1,maybe\n", "answers.csv")
+    write_log(tmp_path, "id,hit\n0,1\n1,maybe\n", "answers.csv")
     with pytest.raises(BadRow, match=r"hit of .*answers.csv, row 2 must be true or false"):
         learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv")
-    csv(tmp_path, "id,hit\n0,1\n1,0\n", "answers.csv")
+    write_log(tmp_path, "id,hit\n0,1\n1,0\n", "answers.csv")
     digests = iter(["before", "after"])
     monkeypatch.setattr(batch_files, "file_digest", lambda path: next(digests))
     with pytest.raises(InvalidInput, match="nothing was written, run it again"):
@@ -263,7 +246,7 @@ def test_ids_that_repeat_are_rounds(tmp_path):
 
     learner = sa.SetLogit(labels=["a", "b", "c"], set_size=1, seed=0)
     learner.save(tmp_path / "model.npz")
-    rows = csv(tmp_path, "id,age,city\n1,20,Rome\n1,30,Oslo\n2,40,Rome\n", "rows.csv")
+    rows = write_log(tmp_path, "id,age,city\n1,20,Rome\n1,30,Oslo\n2,40,Rome\n", "rows.csv")
     summary = decide_file(tmp_path / "model.npz", rows, tmp_path / "d.parquet")
     assert (summary.ids, summary.first_round) == (None, 0)
     with pytest.raises(InvalidInput, match=r"id of .* must be different in every row"):
