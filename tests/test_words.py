@@ -21,6 +21,7 @@ NAMES = {
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",
+    "FeatureReader": "NamedFeatures or UnnamedFeatures",
     "Guard": "ConnectionTracker",
     "Held": "a noun that says what is held",
     "JournalDown": "JournalUnavailable",

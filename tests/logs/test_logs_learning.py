@@ -73,9 +73,8 @@ def test_rows_kept_out_are_no_function_of_the_draws(logged):
     assert aside.mean() == pytest.approx(0.2, abs=0.02)
     gap = inside[aside].mean() - inside[~aside].mean()
     assert abs(gap) < 4 * inside.std() / np.sqrt(aside.sum())
-    assert [is_held_out_row(i, 0.2, seed=1) for i in range(99)] != [
-        is_held_out_row(i, 0.2) for i in range(99)
-    ]
+    splits = [[is_held_out_row(i, 0.2, seed=seed) for i in range(99)] for seed in (0, 1)]
+    assert splits[0] != splits[1]
 
 
 def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
@@ -96,11 +95,8 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     assert best.low - best.width / 2 < truth < best.high + best.width / 2
     learner.save(tmp_path / "model.npz")
     (notes,) = sa.load(tmp_path / "model.npz").metadata["training"]
-    assert (notes["logs"], notes["holdout"], notes["passes"]) == (
-        log.fingerprints(),
-        0.2,
-        result.passes,
-    )
+    assert (notes["logs"], notes["holdout"]) == (log.fingerprints(), 0.2)
+    assert notes["passes"] == result.passes
 
 
 def test_mcdbf_learns_from_logged_draws(logged):
@@ -188,14 +184,8 @@ def test_what_the_learner_itself_would_draw(logged, stream):
     summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, gamma=0.4, estimate="minimum-variance")
     train(log, learner, summary)
-    drawn, exact = evaluate(
-        log,
-        [
-            Policy("draws", learner=learner, rule="own"),
-            Policy("exact", learner=learner, rule=Dilute(gamma=0.4)),
-        ],
-        summary,
-    ).results
+    policies = [Policy("it", learner=learner, rule=rule) for rule in ("own", Dilute(gamma=0.4))]
+    drawn, exact = evaluate(log, policies, summary).results
     a, b = (next(e for e in v.estimates if e.name == "pi-dr") for v in (drawn, exact))
     assert abs(a.value - b.value) < a.width
     assert not a.problem
@@ -251,14 +241,8 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
         (lambda e: replaced(e, gamma=0.2, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=0.9, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=None, propensity=e.decision.propensity / factorial(2)), "too small"),
-        (
-            lambda e: replaced(e, propensity=ordered_propensity(e)),
-            "probabilities of the ordered draw",
-        ),
-        (
-            lambda e: replaced(e, propensity=min(1.0, 1.5 * e.decision.propensity)),
-            "does not follow from their rule",
-        ),
+        (lambda e: replaced(e, propensity=ordered_propensity(e)), "probabilities of the ordered draw"),
+        (lambda e: replaced(e, propensity=min(1.0, 1.5 * e.decision.propensity)), "does not follow from"),
         (lambda e: replaced(e, gamma=None, propensity=None), "nothing can be said"),
         (lambda e: replaced(e, gamma=None, propensity=1.0), "with certainty"),
     ],
@@ -283,7 +267,7 @@ def test_what_evaluate_refuses(logged):
         ),
         (
             lambda: Policy("f", fixed=[1], rule=RunnerUp()),
-            "rule of f must be left out for a fixed list, or Dilute",
+            "rule of f must be left out for a fixed list, or D",
         ),
         (lambda: Policy("d", fixed=[1], rule="own"), "rule of d must be a rule: only a learner has its own"),
         (lambda: Policy("o", learner=other), "labels of o must be those of the log"),

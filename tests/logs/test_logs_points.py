@@ -47,10 +47,8 @@ def test_calibration_puts_expectations_right():
     found, _ = calibration.calibrate(q, q, hit)
     assert np.abs(found[-500:] - right[-500:]).mean() < 0.02
     assert found[:64] == pytest.approx(q[:64])  # nothing is known yet
-    piecewise = Calibration()
-    parts = [
-        piecewise.calibrate(*(column[i : i + 77] for column in (q, q, hit)))[0] for i in range(0, 4_000, 77)
-    ]
+    piecewise, columns = Calibration(), (q, q, hit)
+    parts = [piecewise.calibrate(*(c[i : i + 77] for c in columns))[0] for i in range(0, 4_000, 77)]
     assert np.array_equal(np.concatenate(parts), found)  # batches do not matter
 
 

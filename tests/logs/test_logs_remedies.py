@@ -75,13 +75,7 @@ def test_propensities_that_are_too_large_are_told_and_nothing_follows_from_small
     failed = [result for result in wrong.results if result.required.propensities]
     assert failed
     assert all(result.best is None for result in failed)
-    assert {estimate.name for result in wrong.results for estimate in result.estimates} == {
-        "ips",
-        "snips",
-        "dr",
-        "pi",
-        "pi-dr",
-    }
+    assert not any(estimate.name == "nested" for result in wrong.results for estimate in result.estimates)
 
 
 def test_propensities_that_are_too_small_have_no_remedy() -> None:
@@ -96,9 +90,7 @@ def test_weights_that_do_not_average_one_warn_about_the_log() -> None:
 
     assert list(weight_warnings([result("fine", ""), result("half", "missing")])) == []
     [doubt] = weight_warnings([result("fine", ""), result("low", "doubtful")])
-    assert doubt.startswith(
-        "The log's propensities are wrong, or some sets could not be shown: weights do not "
-    )
+    assert doubt.startswith("The log's propensities are wrong, or some sets could not be shown: weights do")
     [wrong] = weight_warnings([result("low", "doubtful"), result("high", "wrong")])
     assert wrong.startswith("The log's propensities are wrong: weights do not average 1 for high, m = 2")
 
@@ -117,9 +109,7 @@ def test_rows_without_a_propensity_can_be_left_out(tmp_path: Path) -> None:
     options = ("--labels-column", "shown", "--hit-column", "solved", "--fixed", "l0,l1,l2")
     told = run("evaluate", tmp_path / "half.csv", *options, "--propensity-column", "p")
     remedy = told.split("cannot answer for this policy; ")[1]
-    assert remedy.startswith(
-        "judge by the rows that have a propensity, if it is chance which lack one (--with-"
-    )
+    assert remedy.startswith("judge by the rows that have a propensity, if it is chance which lack one (--")
     assert "uniform" not in remedy
     told = run("evaluate", tmp_path / "half.csv", *options, "--propensity-column", "p", "--with-propensity")
     assert f"judged by {half[:600]['p'].drop_nulls().len()} rows" in told
@@ -143,16 +133,12 @@ def covered(folder: Path, coverage: float) -> tuple[Path, Path]:
 def test_fewer_labels_tell_what_more_hit_at_least(tmp_path: Path) -> None:
     log, model = covered(tmp_path, 0.9)
     told = run("evaluate", log, "--model", model, "--set-size", 4)
-    assert (
-        "; 5% of uniform sets in as many rows would; fewer labels may tell how often it hits at least" in told
-    )
+    assert "; 5% of uniform sets in as many rows would; fewer labels may tell how often it hits at " in told
     assert "at least: --set-size 1,2,3,4 --grid" in told
     assert "by superarm train, and has learnt from 3,000 answers to its own decisions: make sure" in told
     told = run("evaluate", log, "--model", model, "--set-size", "1,2,3,4", "--grid")
     assert "nested" in told  # of two labels and more
-    with pytest.raises(
-        InvalidInput, match="--set-size of evaluate must be one number; add --grid to compare"
-    ):
+    with pytest.raises(InvalidInput, match="--set-size of evaluate must be one number; add --grid to"):
         run("evaluate", log, "--model", model, "--set-size", "1,2")
 
 

@@ -162,7 +162,7 @@ class _Split(NamedTuple):
 def _split(
     source: Log, models: dict[str, Learner], trains: bool, holdout: float | None, seed: int, *, quiet: bool
 ) -> _Split | None:
-    """The rows to judge by: those that the models were not trained with; None for all rows."""
+    """Return which rows judge: those that the models were not trained with; ``None`` for all rows."""
     share = opt.HOLDOUT if holdout is None else holdout
     if not 0.0 < share < 1.0:
         raise InvalidInput.must("--holdout", "evaluate", "in (0, 1)", holdout)
@@ -190,7 +190,7 @@ def _split(
 
 
 def _numbers(option: str, text: str | None, kind: type[T], grid: bool) -> list[T | None]:
-    """The numbers of an option; ``None`` if it is left out."""
+    """Return the numbers of an option; ``None`` if it is left out."""
     if text is None:
         return [None]
     try:
@@ -210,7 +210,7 @@ def _policies(
     rules: list[Rule | Literal["own"] | None],
     coverages: list[float | None],
 ) -> list[Policy]:
-    """All combinations; by scores and probabilities they show ``usual_size`` labels if nothing else is said."""
+    """Return a policy for each combination; scores and probabilities show ``usual_size`` labels by default."""
     from superarm.logs import Policy
 
     policies = [
@@ -234,7 +234,7 @@ def _policies(
 
 
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:
-    """The rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
+    """Return the rules that --rule, --gamma or --draw name; ``None`` shows the best labels."""
     from superarm.explore import Dilute, rule_from
     from superarm.learners.registry import is_file_spec, make_rule, parse_params
 
@@ -331,7 +331,7 @@ def _print_result(result: PolicyResult, answered: int, split: _Split | None) -> 
 
 
 def _remedy(result: PolicyResult, answered: int, split: _Split | None, *, grid: bool) -> str:
-    """What it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
+    """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
     if required.propensities == "missing" and not result.estimates[-1].rows:
         return "it takes a propensity (or the rule) with every decision"

@@ -91,20 +91,18 @@ class LogBatch:
         p = np.where(np.isnan(self.logged_propensity), self.rule_propensity, self.logged_propensity)
         return np.where(p > 0.0, p, np.nan)  # what was shown can not have been impossible
 
-    def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
-        """The features, in this layout or as they are; rows with names as they are."""
+    def matrix(self, n_features: Any) -> Rows | list[dict[str, Any]]:
+        """Return the features, as many as a learner or summary says: a matrix; or rows with names as they are."""
         rows: list[Any] = [record.decision.x for record in self.records]
         if isinstance(rows[0], dict):
             return rows
-        if layout is None:
-            sparse = isinstance(rows[0], Row)
-            widths = n_features if isinstance(n_features, tuple) else (0, n_features)[:: 1 if sparse else -1]
-            layout = Layout(*widths)
-        return stack(rows, layout)
+        if isinstance(n_features, tuple):
+            return stack(rows, Layout(*n_features))
+        return stack(rows, Layout(0, n_features) if isinstance(rows[0], Row) else Layout(n_features, 0))
 
     def matrix_for(self, learner: Learner) -> Any:
-        """The features as a learner takes them: of rows with names, those that it was trained with."""
-        X, columns = self.matrix(learner.n_features, learner.inputs.layout), learner.columns
+        """Return the features as a learner takes them: of rows with names, those that it was trained with."""
+        X, columns = self.matrix(learner.n_features), learner.columns
         if columns is None or columns.is_open or not isinstance(X, list):
             return X
         return [{name: x.get(name) for name in columns.columns} for x in X]

@@ -106,7 +106,9 @@ class Log:
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._has_float_labels = False
-        self._check_distinct()
+        if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
+            got = Description(f"the same rows in some of {', '.join(self.names)}")
+            raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
         self.feature_columns, self.missing, self.notices = Columns(), tuple[str, ...](), dict[str, str]()
         if isinstance(self._features, NamedFeatures):
@@ -166,14 +168,6 @@ class Log:
             self._fingerprints = {one.fingerprint(): name for one, name in named}
         return self._fingerprints
 
-    def _check_distinct(self) -> None:
-        """Refuse a log that is given twice: its rows would count twice."""
-        if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
-            wanted = "different, as rows would count twice"
-            raise InvalidInput.must(
-                "logs", "Log", wanted, Description(f"the same rows in some of {', '.join(self.names)}")
-            )
-
     # ------------------------------------------------------------ columns
 
     def _find_features(self, declared: list[Columns]) -> NamedFeatures | UnnamedFeatures:
@@ -217,23 +211,21 @@ class Log:
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
-        if set(COLUMNS) <= sample[0].keys():
+        if sample[0].keys() >= set(COLUMNS):
             return set()
-        unrelated = set(DRAW_COLUMNS)
+        unrelated = {name for name in DRAW_COLUMNS if any(row.get(name) is not None for row in sample)}
         for number, row in enumerate(sample):
             where = at_row(owner, number)
             for name in [name for name in unrelated if row.get(name) is not None]:
-                try:
+                with suppress(BadRow):
                     self._check_draw_column(name, row, self._labels(row, where), where)
                     unrelated.discard(name)
-                except BadRow:
-                    continue
-        return {name for name in unrelated if any(row.get(name) is not None for row in sample)}
+        return unrelated
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
-        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.columns
-        if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
+        names, c = {name: None for row in sample for name in row}, self.columns
+        if names.keys() >= set(COLUMNS):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", owner, f"{LOG_FORMAT}, as this superarm reads", number)
@@ -257,7 +249,7 @@ class Log:
     # ------------------------------------------------------------ one row
 
     def _labels(self, row: dict[str, Any], where: str) -> tuple[Any, ...]:
-        """Return the shown set."""
+        """Return the labels that were shown."""
         c = self.columns
         if len(c.labels) == 1:
             labels = self._parse_labels(row.get(c.labels[0]), c.labels[0], where)
@@ -278,6 +270,7 @@ class Log:
         return tuple(map(whole_label, labels)) if self._has_float_labels else labels
 
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
+        """Return a row of a source in superarm's format as a Record."""
         c, labels = self.columns, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
         label = None if is_empty(row.get(c.label)) else self._parse_label(row[c.label], c.label, where)

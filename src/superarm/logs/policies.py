@@ -194,7 +194,7 @@ class PolicyRunner:
         all_labels = range(self.labels.count)
         eligible = [all_labels if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
         if self.rule is not None:
-            return [self._draw(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
+            return [self._distribution(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
         pairs = zip(eligible, self._top_sets(batch.eligible, s), strict=True)
         if self.gamma is None:
             return [Mixture.certain(labels, top) for labels, top in pairs]
@@ -212,7 +212,7 @@ class PolicyRunner:
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         return [np.flatnonzero(row).tolist() for row in top]
 
-    def _draw(self, rule: Rule, s: Array, eligible: Sequence[int]) -> SetDistribution:
+    def _distribution(self, rule: Rule, s: Array, eligible: Sequence[int]) -> SetDistribution:
         candidates = None if isinstance(eligible, range) else eligible
         if self.budget_frozen:
             return rule.distribution(s, eligible=candidates, set_size=self.size)
@@ -263,8 +263,11 @@ class PolicyRunner:
 
 
 def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
-    """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, a pair of
-    both where they are mixed, or a Polars frame where they have names."""
+    """Return the scores that a function gives for features.
+
+    It gets a NumPy matrix, SciPy's where rows are sparse, a pair of both where they are mixed, or a Polars frame
+    where they have names.
+    """
     if isinstance(X, list):
         require_extra("logs")
         import polars as pl

@@ -181,8 +181,65 @@ class Evaluation:
         return polars.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
     def plot(self) -> Any:
-        """Return the hit rates of all policies with their intervals, as an Altair chart."""
-        return _chart(self)
+        """Return the hit rates against set size with their intervals, a colour for each policy, as an Altair chart."""
+        require_extra("plots")
+        import altair as alt
+        import polars as pl
+
+        from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
+
+        rows: list[dict[str, Any]] = [
+            {
+                "policy": result.title,
+                "set size": result.set_size if result.coverage is None else result.mean_size,
+                "hit rate": result.best.value,
+                "low": result.best.low,
+                "high": result.best.high,
+                "estimate": result.best.name,
+            }
+            for result in self.results
+            if result.best is not None
+        ]
+        if not rows:
+            raise InvalidInput("no figure: the log can answer for no policy")
+        sizes = sorted({row["set size"] for row in rows})
+        policies = list(dict.fromkeys(row["policy"] for row in rows))
+        colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
+        by_policy = alt.Chart(pl.DataFrame(rows)).encode(
+            x=alt.X(
+                "set size:O",
+                title="labels shown, m",
+                axis=alt.Axis(labelAngle=0),
+                scale=alt.Scale(domain=sizes),
+            ),
+            xOffset=alt.XOffset("policy:N", sort=policies),
+            color=alt.Color(
+                "policy:N",
+                title=None,
+                sort=policies,
+                scale=alt.Scale(domain=policies, range=colours),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=400),
+            ),
+        )
+        low = alt.Y("low:Q", title="hit rate, with 95 % intervals", scale=alt.Scale(zero=False))
+        intervals = by_policy.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
+        points = by_policy.mark_point(filled=True, size=70, opacity=1).encode(
+            y="hit rate:Q", tooltip=["policy", "set size", "hit rate", "low", "high", "estimate"]
+        )
+        logged = alt.Chart(pl.DataFrame({"y": [self.hit_rate]}))
+        logged = logged.mark_rule(strokeDash=[5, 4], color="#555").encode(y="y:Q")
+        title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
+        note = f"dashed: what was shown, {self.hit_rate:.3f}; judged by {self.rows:,} rows"
+        unanswered = len(self.results) - len(rows)
+        note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
+        chart = (logged + intervals + points).properties(
+            width=min(900, max(420, 46 * len(rows))),
+            height=280,
+            title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
+        )
+        return with_inline_scripts(
+            chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
+        )
 
     def __repr__(self) -> str:
         shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"
@@ -201,68 +258,6 @@ class Evaluation:
         estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
         warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
         return Markup(estimates + warnings)
-
-
-# ---------------------------------------------------------------- the figure
-
-
-def _chart(evaluation: Evaluation) -> Any:
-    """Return the hit rates against set size, a colour for each policy; the log's own dashed."""
-    require_extra("plots")
-    import altair as alt
-    import polars as pl
-
-    from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
-
-    rows: list[dict[str, Any]] = [
-        {
-            "policy": result.title,
-            "set size": result.set_size if result.coverage is None else result.mean_size,
-            "hit rate": result.best.value,
-            "low": result.best.low,
-            "high": result.best.high,
-            "estimate": result.best.name,
-        }
-        for result in evaluation.results
-        if result.best is not None
-    ]
-    if not rows:
-        raise InvalidInput("no figure: the log can answer for no policy")
-    sizes = sorted({row["set size"] for row in rows})
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
-    by_policy = alt.Chart(pl.DataFrame(rows)).encode(
-        x=alt.X(
-            "set size:O", title="labels shown, m", axis=alt.Axis(labelAngle=0), scale=alt.Scale(domain=sizes)
-        ),
-        xOffset=alt.XOffset("policy:N", sort=policies),
-        color=alt.Color(
-            "policy:N",
-            title=None,
-            sort=policies,
-            scale=alt.Scale(domain=policies, range=colours),
-            legend=alt.Legend(orient="top", columns=2, labelLimit=400),
-        ),
-    )
-    low = alt.Y("low:Q", title="hit rate, with 95 % intervals", scale=alt.Scale(zero=False))
-    intervals = by_policy.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
-    points = by_policy.mark_point(filled=True, size=70, opacity=1).encode(
-        y="hit rate:Q", tooltip=["policy", "set size", "hit rate", "low", "high", "estimate"]
-    )
-    logged = alt.Chart(pl.DataFrame({"y": [evaluation.hit_rate]}))
-    logged = logged.mark_rule(strokeDash=[5, 4], color="#555").encode(y="y:Q")
-    title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
-    note = f"dashed: what was shown, {evaluation.hit_rate:.3f}; judged by {evaluation.rows:,} rows"
-    unanswered = len(evaluation.results) - len(rows)
-    note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
-    chart = (logged + intervals + points).properties(
-        width=min(900, max(420, 46 * len(rows))),
-        height=280,
-        title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
-    )
-    return with_inline_scripts(
-        chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
-    )
 
 
 def _estimate_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
