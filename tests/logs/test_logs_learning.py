@@ -100,10 +100,10 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
 
 
 def test_mcdbf_learns_from_logged_draws(logged):
-    log = Log(logged)
+    log = Log(pl.read_parquet(logged)[:4000])
     summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, estimate="minimum-variance")
-    result = train(log, learner, summary)
+    result = train(log, learner, summary, holdout=0.4)
     assert isnan(result.history[-1].log_loss)
     assert result.history[-1].hit_rate.value > 2 / K + 0.2
 
@@ -179,8 +179,8 @@ def test_the_result_holds_the_truth(logged, stream):
         assert all(e.problem for e in result.estimates if result.set_size != 2 and e.name in ("ips", "dr"))
 
 
-def test_what_the_learner_itself_would_draw(logged, stream):
-    log = Log(logged)
+def test_what_the_learner_itself_would_draw(logged):
+    log = Log(pl.read_parquet(logged)[:4000])
     summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, gamma=0.4, estimate="minimum-variance")
     train(log, learner, summary)
@@ -255,7 +255,7 @@ def test_wrong_odds_are_detected(logged, tmp_path, change, message):
 
 
 def test_what_evaluate_refuses(logged):
-    log = Log(logged)
+    log = Log(pl.read_parquet(logged)[:500])
     summary = summarize(log)
     other = sa.SetLogit(n_labels=K + 1, n_features=8)
     own = sa.SetLogit(n_labels=K, n_features=8)
