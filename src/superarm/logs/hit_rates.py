@@ -252,17 +252,16 @@ class HitRateSums:
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
         kept, left_out = self._kept_rows()
         problem = self._problem(kept, left_out)
+        predicted = (self._predicted - float(kept.predicted)) / self.rows  # of the rows left out
+        share = 1.0 - left_out
 
-        def estimate(
-            name: str, value: float, variance: float, elsewhere: float | None = None, fitted: int = 0
-        ) -> Estimate:
-            """``elsewhere``: the hit rate in rows that are left out; else the same."""
-            error = kept.standard_error(value, variance, with_controls=fitted > 0)
-            margin = student_margin(error, float(min(kept.n_eff, kept.variance_rows)) - 1 - fitted, level)
-            share = 1.0 - left_out
+        def estimate(name: str, value: float, variance: float, *, with_controls: bool = False) -> Estimate:
+            error = kept.standard_error(value, variance, with_controls=with_controls)
+            freedom = float(min(kept.n_eff, kept.variance_rows)) - 1 - with_controls * len(CONTROLS)
+            margin = student_margin(error, freedom, level)
             return Estimate(
                 name=name,
-                value=share * value + (left_out * value if elsewhere is None else elsewhere),
+                value=share * value + (predicted if with_controls else left_out * value),
                 low=share * max(0.0, value - margin),
                 high=share * min(1.0, value + margin) + left_out,
                 rows=round(float(kept.rows)),
@@ -277,8 +276,7 @@ class HitRateSums:
         estimates = [estimate(names[0], *kept.plain())]
         if self.kind == "set":
             estimates.append(estimate("snips", *kept.self_normalized()))
-        predicted = (self._predicted - float(kept.predicted)) / self.rows  # of the rows left out
-        return [*estimates, estimate(names[-1], *kept.controlled(), predicted, len(CONTROLS))]
+        return [*estimates, estimate(names[-1], *kept.controlled(), with_controls=True)]
 
     def _problem(self, kept: RowSums, left_out: float) -> str:
         """Return why these rows give no sound estimate; empty if they do."""
@@ -344,12 +342,12 @@ class HitRateEstimator:
     def __init__(self, *, one_set: bool) -> None:
         self.one_set = one_set
         self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
-        self.rows, self.labels_shown = 0, 0.0
+        self.labels_shown = 0.0
 
     def add(self, rows: WeightedRows, p: Array) -> None:
         """Add rows, and the probabilities of their labels by the policy itself or a reward model."""
         hit, pi = rows.hit, rows.inclusion
-        self.rows, self.labels_shown = self.rows + len(hit), self.labels_shown + float(pi.sum())
+        self.labels_shown += float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
         calibrated = self.calibration.calibrate(*expected, hit)
         given = {"has_propensity": rows.has_propensity, "predicted": calibrated[0]}
@@ -361,6 +359,10 @@ class HitRateEstimator:
     def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
         """Return all estimates, with intervals of this level."""
         return (*self.by_set.estimates(level), *self.linear.estimates(level))
+
+    @property
+    def rows(self) -> int:
+        return self.linear.rows
 
     @property
     def mean_size(self) -> float:
