@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import ceil, isnan
 from pathlib import Path
@@ -213,24 +214,25 @@ def _policies(
     """Return a policy for each combination; scores and probabilities show ``usual_size`` labels by default."""
     from superarm.logs import Policy
 
-    policies = [
-        Policy(name, learner=learner, set_size=size, rule=rule, coverage=coverage)
+    ways: list[tuple[str, dict[str, Any], Sequence[int | None]]] = [
+        (name, {"learner": learner, "coverage": coverage}, sizes)
         for name, learner in learners.items()
         for coverage in coverages
-        for size in sizes
+    ]
+    # a fixed list has a size of its own
+    for kind, texts in rankings.items():
+        own_sizes: Sequence[int | None] = (
+            [None] if kind == "fixed" else [size or usual_size for size in sizes]
+        )
+        ways += [(text, {kind: split_commas(text)}, own_sizes) for text in texts or []]
+    if not ways:
+        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
+    return [
+        Policy(name, **ranking, set_size=size, rule=rule)
+        for name, ranking, own_sizes in ways
+        for size in own_sizes
         for rule in rules
     ]
-    for kind, texts in rankings.items():
-        for text in texts or []:
-            names = split_commas(text)
-            policies += [
-                Policy(text, **{kind: names}, set_size=size, rule=rule)  # type: ignore[arg-type]
-                for size in ([None] if kind == "fixed" else [size or usual_size for size in sizes])
-                for rule in rules
-            ]
-    if not policies:
-        raise InvalidInput("no policy: give --model, --learner, --scores, --probabilities or --fixed")
-    return policies
 
 
 def _rules(text: str | None, gamma: str | None, own: bool, grid: bool) -> list[Rule | Literal["own"] | None]:

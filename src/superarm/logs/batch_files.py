@@ -164,15 +164,14 @@ def learn_file(
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", batch.learner)
     learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
     answered = np.array([id_ in outcomes for id_ in ids], bool)
-    new, learnt, names = np.flatnonzero(answered & ~learnt_before), 0, learner.vocabulary.all()
+    new, learnt = np.flatnonzero(answered & ~learnt_before), 0
+    spelling: dict[Any, Any] = {
+        str(label): label for label in learner.vocabulary.all()
+    }  # a file may have "3" for 3
     for start in range(0, len(new), CHUNK):
         part = new[start : start + CHUNK]
         new_answers = [outcomes[ids[i]] for i in part]
-        if kind == "labels":  # as the learner spells them: a file may have "3" for 3
-            numbers = map(learner.vocabulary.index_of_text, new_answers)
-            spelled = zip(numbers, new_answers, strict=True)
-            new_answers = [text if number is None else names[number] for number, text in spelled]
-        learnt += learner.update_many(batch[part], **{kind: new_answers})
+        learnt += learner.update_many(batch[part], **{kind: [spelling.get(one, one) for one in new_answers]})
         if progress is not None:
             progress(len(part))
     if learnt:
