@@ -32,13 +32,7 @@ def together(
     policies = [Policy("p", scores=column, set_size=m) for m in SIZES]
     results = [
         PolicyResult(
-            "p",
-            m,
-            None,
-            (estimate(value, 0.95, problem),),
-            RequiredData(None, None, propensities),
-            m,
-            rate,
+            "p", m, None, (estimate(value, 0.95, problem),), RequiredData(None, None, propensities), m, rate
         )
         for m, value, problem, rate in zip(SIZES, values, problems, expected, strict=True)
     ]

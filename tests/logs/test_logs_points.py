@@ -1,4 +1,4 @@
-"""The number that is read: near the truth on a service's own log, and the same from train and evaluate."""
+"""The number that is read is near the truth on a service's own log; what is expected of a set is calibrated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 import superarm as sa
-from superarm.logs import (
-    Log,
-    Policy,
-    Writer,
-    evaluate,
-    summarize,
-)
+from superarm.logs import Log, Policy, Writer, evaluate, summarize
 from superarm.logs.calibration import Calibration
 from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights

@@ -26,12 +26,7 @@ from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import HitRateEstimator
 from superarm.logs.other_formats import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
-from superarm.logs.weights import (
-    inclusion_of_all,
-    linear_weights,
-    set_weights,
-    weigh_rows,
-)
+from superarm.logs.weights import inclusion_of_all, linear_weights, set_weights, weigh_rows
 from superarm.streams import Arrays
 
 K = 6

@@ -14,12 +14,7 @@ from superarm.logs.batches import LogBatch
 from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import MIN_ROWS, HitRateEstimator, HitRateSums
 from superarm.logs.results import Estimate, Evaluation, PolicyResult, RequiredData, best_of
-from superarm.logs.weights import (
-    inclusion_of_all,
-    linear_weights,
-    set_weights,
-    weigh_rows,
-)
+from superarm.logs.weights import inclusion_of_all, linear_weights, set_weights, weigh_rows
 
 
 def judged(batch, draws):

@@ -236,15 +236,13 @@ class Log:
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
         for part, name in c.renamed.items():
-            if name not in names and not any(name in row for row in self._dict_rows()):
+            # of JSON lines, some have columns that the first do not
+            rows = (row for source in self.sources for row in _converted_rows(source))
+            if name not in names and not any(isinstance(row, dict) and name in row for row in rows):
                 raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
         for name in c.features or ():
             if name not in names:
                 raise InvalidInput.must("features columns", owner, f"among {listed}", name, choices=names)
-
-    def _dict_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield all rows that can be read; of JSON lines, some have columns that the first do not."""
-        return (row for source in self.sources for row in _converted_rows(source) if isinstance(row, dict))
 
     # ------------------------------------------------------------ one row
 
@@ -309,11 +307,9 @@ class Log:
 
     def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any]:
         """Return the order of the draw, the top set, and the rule."""
-        values = {
-            name: None if name in self._unrelated else self._check_draw_column(name, row, labels, where)
-            for name in DRAW_COLUMNS
-        }
-        drawn, top, gamma = (values[key] for key in ("drawn", "top", "gamma"))
+        names = [name for name in DRAW_COLUMNS if name not in self._unrelated]
+        values = {name: self._check_draw_column(name, row, labels, where) for name in names}
+        drawn, top, gamma = map(values.get, ("drawn", "top", "gamma"))
         if self.uniform:
             return drawn, None, UNIFORM
         rule = parse_rule(row.get("rule"), where)

@@ -98,6 +98,7 @@ def _slots(row: dict[str, Any], actions: list[Any], names: list[Any]) -> list[tu
 
 
 def _cost(row: dict[str, Any]) -> float | None:
+    """Return the cost of a decision, or of the first slot of a slate; ``None`` if there is none."""
     cost = row.get("_label_cost")
     if cost is None and "_outcomes" in row:
         cost = row["_outcomes"][0].get("_label_cost")
@@ -105,6 +106,7 @@ def _cost(row: dict[str, Any]) -> float | None:
 
 
 def _action_name(action: Any, i: int) -> Any:
+    """Return the name of an action, or else its number ``i``."""
     inner = action.get("i")
     names = (action.get("_tag"), inner.get("id") if isinstance(inner, dict) else None)
     return next((name for name in names if name not in (None, "")), i)
