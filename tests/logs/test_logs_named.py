@@ -159,7 +159,7 @@ def test_a_model_whose_labels_stand_in_another_order(log, tmp_path):
 def test_dsjson_of_words_alone(tmp_path):
     random = np.random.default_rng(0)
     lines = []
-    for i in range(3000):
+    for i in range(2000):
         city, order = random.choice(CITIES), random.permutation(3)
         best = CITIES.index(city) % 3
         lines.append(json.dumps({
@@ -170,7 +170,7 @@ def test_dsjson_of_words_alone(tmp_path):
     path = tmp_path / "log.dsjson"
     path.write_text("\n".join(lines))
     told = run("train", path, "--output", tmp_path / "m.npz", "--set-size", 1)
-    assert "features: User.city (words) (by the first 3,000 rows)\n" in told
+    assert "features: User.city (words) (by the first 2,000 rows)\n" in told
     told = run("evaluate", path, "--model", tmp_path / "m.npz")
     assert float(told.split("read: ")[1].split(", ")[1].split(" ")[0]) > 0.9
 
