@@ -1,9 +1,10 @@
-"""Simulated logs whose truth is known: contexts with given label probabilities, sets drawn as in eq. 5."""
+"""Logs for tests; simulated ones of contexts with given label probabilities, sets drawn as in eq. 5."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,12 @@ from superarm.logs.batches import LogBatch
 from superarm.logs.weights import inclusion_of_all
 
 Array = np.ndarray[Any, Any]
+
+
+def write_log(folder: Path, text: str, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
 
 
 def mask(sets: Array, k: int) -> Array:

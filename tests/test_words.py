@@ -27,6 +27,7 @@ NAMES = {
     "Entry": "DecisionRecord",
     "GreedyKernel": "RuleKernel",
     "FrameTable": "memory_table",
+    "FeatureReader": "NamedFeatures or UnnamedFeatures",
     "Guard": "ConnectionTracker",
     "Held": "a noun that says what is held",
     "JournalDown": "JournalUnavailable",

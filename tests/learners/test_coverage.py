@@ -386,7 +386,7 @@ def test_evaluate_says_what_would_have_been_covered(tmp_path: Path) -> None:
         assert result.mean_size == pytest.approx(np.mean([len(shown) for shown in sets]))
         assert result.best is not None
         assert abs(result.best.value - covered) < result.best.width  # four standard errors
-        assert f"coverage = {level:g}, mean size {result.mean_size:.2f}" in repr(result)
+        assert f"mean size {result.mean_size:.2f}, coverage = {level:g}" in repr(result)
     assert (fixed.coverage, fixed.mean_size) == (None, 2.0)
     with pytest.raises(InvalidInput, match="coverage"):
         Policy("no", fixed=[1, 2], coverage=0.9)

@@ -8,6 +8,7 @@ import tracemalloc
 import numpy as np
 import polars as pl
 import pytest
+from logged import write_log
 from scipy.sparse import csr_matrix
 
 import superarm as sa
@@ -25,12 +26,6 @@ def row(labels, *, x=None, hit=None, label=None, **summary):
     return Record.from_decision(decision, hit=hit, label=label)
 
 
-def write(tmp_path, text, name="log.csv"):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
-
-
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
 @pytest.mark.parametrize("names", [None, NAMES])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "mixed"])
@@ -43,9 +38,8 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
     with Writer(tmp_path / f"log.{ending}") as log:
         for i in range(30):
             pair = ([0, 2], [0.1 * i, 0.3])
-            x = {"dense": [0.1 * i, -1.0, 0.3], "sparse": pair, "mixed": sa.Row([1.0, 0.1 * i], pair, 3)}[
-                kind
-            ]
+            rows = {"dense": [0.1 * i, -1.0, 0.3], "sparse": pair, "mixed": sa.Row([1.0, 0.1 * i], pair, 3)}
+            x = rows[kind]
             eligible = every[1:] if i % 3 == 0 else None
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
@@ -73,20 +67,25 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
     assert read[30].hit is (every[3] in read[30].decision.labels)
 
 
-def test_a_long_parquet_log_of_mixed_labels(tmp_path):
+def test_a_long_parquet_log_of_mixed_labels(tmp_path, monkeypatch):
     """Several batches; a batch of numbers and one of names become names."""
-    with Writer(tmp_path / "log.parquet") as log:
-        for one in [row((1, 2), hit=True)] * 9000 + [row(("b", 2), hit=False)] * 10:
-            log.add(one)
-    read = list(Log(tmp_path / "log.parquet"))
-    assert [len(read), read[0].decision.labels, read[-1].decision.labels] == [9010, [1, 2], ["b", 2]]
-    assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
+    monkeypatch.setattr("superarm.logs.writer.BATCH", 10)
+    for names in (3, 10, 0):  # the last batch is short, full, or not there
+        with Writer(tmp_path / "log.parquet") as log:
+            for one in [row((1, 2), hit=True)] * 20 + [row(("b", 2), hit=False)] * names:
+                log.add(one)
+        read = list(Log(tmp_path / "log.parquet"))
+        assert [len(read), read[0].decision.labels] == [20 + names, [1, 2]]
+        assert read[-1].decision.labels == (["b", 2] if names else [1, 2])
+        assert [path.name for path in tmp_path.iterdir()] == ["log.parquet"]
 
 
-def test_a_failed_run_leaves_no_file(tmp_path):
+def test_a_failed_run_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("superarm.logs.writer.BATCH", 10)
+
     def fail():
         with Writer(tmp_path / "log.csv") as log:
-            for _ in range(9000):
+            for _ in range(30):
                 log.add(row((1, 2), hit=True))
             raise KeyError("power")
 
@@ -97,19 +96,19 @@ def test_a_failed_run_leaves_no_file(tmp_path):
 
 def test_other_peoples_columns(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    log = Log(write(tmp_path, GOOD), columns=columns)
+    log = Log(write_log(tmp_path, GOOD), columns=columns)
     assert log.feature_columns.names == ["age", "income"]
     first, second = log
     made = first.decision
     assert (made.labels, first.hit, made.x.tolist()) == (["red", "blue"], True, [30.0, 1.5])
     assert (second.decision.labels, second.hit) == (["green", "red"], False)
     one = LogColumns(labels=("slot1", "slot2"), hit="clicked", features=("income",))
-    assert next(iter(Log(write(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
+    assert next(iter(Log(write_log(tmp_path, GOOD), columns=one))).decision.x.tolist() == [1.5]
 
 
 def test_lists_in_cells(tmp_path):
     text = 'x,labels,hit\n0.5;1,a; b,yes\n"[0.5, 1]","[""a"", ""c""]",no\n1;2,"[3, 4]",\n'
-    records = list(Log(write(tmp_path, text)))
+    records = list(Log(write_log(tmp_path, text)))
     assert [r.decision.labels for r in records] == [["a", "b"], ["a", "c"], [3, 4]]
     assert [r.hit for r in records] == [True, False, None]
     assert records[0].decision.x.tolist() == [0.5, 1.0]
@@ -122,15 +121,8 @@ def test_words_of_an_answer(text, hit):
 
 
 def test_a_frame_written_by_hand(tmp_path):
-    frame = pl.DataFrame(
-        {
-            "a": [1.0, 2.0],
-            "b": [3, 4],
-            "labels": [["p", "q"], ["q", "r"]],
-            "label": ["p", "p"],
-            "note": ["u", "v"],
-        }
-    )
+    columns = {"a": [1.0, 2.0], "b": [3, 4], "labels": [["p", "q"], ["q", "r"]]}
+    frame = pl.DataFrame(columns | {"label": ["p", "p"], "note": ["u", "v"]})
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet")
     assert log.feature_columns.kinds == {"a": "numbers", "b": "numbers", "note": "words"}
@@ -150,62 +142,49 @@ def test_features_in_a_file_of_their_own(tmp_path, kind):
     else:
         S = csr_matrix(X)
         np.savez(path, X_data=S.data, X_indices=S.indices, X_indptr=S.indptr, X_shape=S.shape)
-    log = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
+    log = write_log(tmp_path, "labels,hit\n1;2,1\n0;2,0\n")
     rows = [r.decision.x for r in Log(log, matrix=path)]
     if kind == "csr":
         assert rows[0].indices.tolist() == [0, 2]
         assert rows[1].values.tolist() == [3.0]
     else:
         assert [x.tolist() for x in rows] == X.tolist()
-    longer = write(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
+    longer = write_log(tmp_path, "labels,hit\n1;2,1\n0;2,0\n0;1,0\n")
     with pytest.raises(InvalidInput, match=r"x of .* must be a matrix with as many rows as .*, got 2 rows"):
         list(Log(longer, matrix=path))
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("changes", "message"),
     [
-        ('{"x": [1, 2], "labels": [1, 2], "hit": "maybe"}', r"hit of .*row 2 must be true or false"),
-        ('{"x": [1, 2], "labels": [1, 1], "hit": true}', r"labels of .*row 2 must be distinct labels"),
-        ('{"x": [1, 2], "labels": [], "hit": true}', r"labels of .*row 2 must be distinct labels"),
-        ('{"x": [1, 2], "labels": [1, 2.5], "hit": true}', r"labels of .*row 2 must be labels"),
-        ('{"x": [1, 2], "labels": "[1, 2", "hit": true}', r"labels of .*row 2 must be a list such as"),
+        ({"hit": "maybe"}, "hit of .*row 2 must be true or false"),
+        ({"labels": [1, 1]}, "labels of .*row 2 must be distinct labels"),
+        ({"labels": []}, "labels of .*row 2 must be distinct labels"),
+        ({"labels": [1, 2.5]}, "labels of .*row 2 must be labels"),
+        ({"labels": "[1, 2"}, "labels of .*row 2 must be a list such as"),
+        ({"label": 5}, "hit of .*row 2 must be False, as label is 5"),
+        ({"x": [1]}, "x of .*row 2 must be 2 numbers"),
+        ({"x": [1, "a"]}, "x of .*row 2 must be numbers"),
+        ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', "x of .*row 2 must be finite numbers"),
+        ({"propensity": 0}, "propensity of .*row 2 must be in"),
+        ({"gamma": 1.5}, "gamma of .*row 2 must be in"),
+        ({"drawn": [1, 3]}, "drawn of .*row 2 must be an order of"),
+        ({"gamma": 0.1, "top": [1]}, "top of .*row 2 must be 2 distinct labels"),
+        ({"eligible": [1, 3]}, "eligible of .*row 2 must be a list"),
+        ({"set_size": 3}, "set_size of .*row 2 must be 2"),
         (
-            '{"x": [1, 2], "labels": [1, 2], "hit": true, "label": 5}',
-            r"hit of .*row 2 must be False, as label is 5",
+            {"x": None, "x_indices": [2, 1], "x_values": [1, 2]},
+            "x_indices of .*row 2 must be increasing whole",
         ),
-        ('{"x": [1], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be 2 numbers"),
-        ('{"x": [1, "a"], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be numbers"),
-        ('{"x": [1, 1e999], "labels": [1, 2], "hit": true}', r"x of .*row 2 must be finite numbers"),
-        (
-            '{"x": [1, 2], "labels": [1, 2], "hit": true, "propensity": 0}',
-            r"propensity of .*row 2 must be in",
-        ),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 1.5}', r"gamma of .*row 2 must be in"),
-        (
-            '{"x": [1, 2], "labels": [1, 2], "hit": true, "drawn": [1, 3]}',
-            r"drawn of .*row 2 must be an order of",
-        ),
-        (
-            '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.1, "top": [1]}',
-            r"top of .*row 2 must be 2 distinct labels",
-        ),
-        (
-            '{"x": [1, 2], "labels": [1, 2], "hit": true, "eligible": [1, 3]}',
-            r"eligible of .*row 2 must be a list",
-        ),
-        ('{"x": [1, 2], "labels": [1, 2], "hit": true, "set_size": 3}', r"set_size of .*row 2 must be 2"),
-        (
-            '{"x_indices": [2, 1], "x_values": [1, 2], "labels": [1, 2], "hit": true}',
-            r"x_indices of .*row 2 must be increasing whole numbers",
-        ),
-        ('{"x": [1, 2], "labels"', r"row 2 must be a JSON object"),
-        ("[1, 2]", r"row 2 must be a JSON object"),
+        ('{"x": [1, 2], "labels"', "row 2 must be a JSON object"),
+        ("[1, 2]", "row 2 must be a JSON object"),
     ],
 )
-def test_a_bad_row_names_its_line_and_field(tmp_path, line, message):
-    good = '{"x": [1, 2], "labels": [1, 2], "hit": true, "gamma": 0.5, "drawn": [2, 1], "set_size": 2}'
-    path = write(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
+def test_a_bad_row_names_its_line_and_field(tmp_path, changes, message):
+    row = {"x": [1, 2], "labels": [1, 2], "hit": True}
+    good = json.dumps(row | {"gamma": 0.5, "drawn": [2, 1], "set_size": 2})
+    line = changes if isinstance(changes, str) else json.dumps(row | changes)
+    path = write_log(tmp_path, f"{good}\n{line}\n\n{good}\n", "log.jsonl")
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
@@ -222,10 +201,9 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
         (GOOD + "1,1,red\n", "row 3 must be 5 cells, as the header has, not 3"),
     ]:
         with pytest.raises(BadRow, match=message):
-            list(Log(write(tmp_path, text), columns=columns))
-    pl.DataFrame(
-        {"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}
-    ).write_parquet(tmp_path / "log.parquet")
+            list(Log(write_log(tmp_path, text), columns=columns))
+    columns = {"x": [[1.0], [2.0]], "labels": [[1], [1]], "hit": [True, False], "propensity": [0.5, 7.0]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(BadRow, match=r"propensity of .*row 2 must be in \(0, 1\]"):
         list(Log(tmp_path / "log.parquet"))
 
@@ -235,32 +213,28 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
     [
         (GOOD, LogColumns(hit="clicked"), "labels column of .* must be one of age, income, slot1"),
         (GOOD, LogColumns(labels=("slot1",)), "hit column of .* must be one of age"),
-        (
-            GOOD,
-            LogColumns(labels=("slot1",), hit="clicked", features=("size",)),
-            "features columns of .* among",
-        ),
+        (GOOD, LogColumns(labels=("slot1",), hit="clicked", features=("x",)), "features columns of .* among"),
         ("labels,hit\na;b,1\n", LogColumns(), "features of .* must be an x column, columns of numbers"),
         ("labels,hit\n", LogColumns(), "has no rows"),
     ],
 )
 def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, message):
     with pytest.raises(InvalidInput, match=message):
-        Log(write(tmp_path, text), columns=columns)
+        Log(write_log(tmp_path, text), columns=columns)
 
 
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .csv"):
-        Log(write(tmp_path, GOOD, "log.txt"))
+        Log(write_log(tmp_path, GOOD, "log.txt"))
     with pytest.raises(InvalidInput, match=r"no such file: .*none.csv"):
         Log(tmp_path / "none.csv")
     with pytest.raises(InvalidInput, match=r"content of .* must be a Parquet file"):
-        Log(write(tmp_path, GOOD, "log.parquet"))
+        Log(write_log(tmp_path, GOOD, "log.parquet"))
     with pytest.raises(InvalidInput, match=r"content of .* must be a matrix: an .npy"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=write(tmp_path, "no", "x.npy"))
+        Log(write_log(tmp_path, "labels,hit\na;b,1\n"), matrix=write_log(tmp_path, "no", "x.npy"))
     np.save(tmp_path / "flat.npy", np.ones(3))
     with pytest.raises(InvalidInput, match=r"content of .*flat.npy must be a matrix"):
-        Log(write(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
+        Log(write_log(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
     with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
         Writer(tmp_path / "none" / "log.csv")
 
@@ -302,41 +276,36 @@ def test_recording_is_simulating(tmp_path):
         assert 1 - np.mean([one.hit for one in records]) == pytest.approx(trace.shown_miss_rate)
     wrong = sa.make("mc-dbf", n_labels=9, n_features=64)
     with (
-        pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"),
         Writer(tmp_path / "l.csv") as writer,
+        pytest.raises(InvalidInput, match="n_labels of MCDBF must be 10"),
     ):
         sa.simulate(wrong, stream, 5, log=writer)
 
 
 def test_survey_finds_labels_features_and_what_is_known(tmp_path):
     columns = LogColumns(labels=("slot1", "slot2"), hit="clicked")
-    summary = summarize(Log(write(tmp_path, GOOD), columns=columns))
+    log = Log(write_log(tmp_path, GOOD), columns=columns)
+    summary = summarize(log)
     assert summary.labels == ("blue", "green", "red")
-    assert (summary.rows, summary.answered, summary.hits, summary.n_features, summary.set_size) == (
-        2,
-        2,
-        1,
-        2,
-        2,
-    )
+    assert (summary.rows, summary.answered, summary.hits) == (2, 2, 1)
+    assert (summary.n_features, summary.set_size) == (2, 2)
     assert (summary.with_propensity, summary.with_rule) == (0, 0)
-    more = summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green", "blue", "pink"])
-    assert more.n_labels == 4
+    assert summarize(log, labels=["red", "green", "blue", "pink"]).n_labels == 4
     with pytest.raises(InvalidInput, match=r"labels of .* must be among the given ones"):
-        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=["red", "green"])
+        summarize(log, labels=["red", "green"])
     with pytest.raises(InvalidInput, match=r"labels of .* must be whole numbers below 5"):
-        summarize(Log(write(tmp_path, GOOD), columns=columns), labels=5)
-    numbers = write(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
+        summarize(log, labels=5)
+    numbers = write_log(tmp_path, "x,labels,hit,propensity\n1;2,0;3,1,0.5\n1;2,1;2,0,\n", "numbers.csv")
     summary = summarize(Log(numbers))
     assert (summary.labels, summary.n_labels, summary.with_propensity) == (None, 4, 1)
     assert summarize(Log(numbers), labels=9).n_labels == 9
-    far = write(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
+    far = write_log(tmp_path, "x,labels,hit\n1;2,100;300,1\n", "far.csv")
     assert summarize(Log(far)).labels == (100, 300)
     assert summarize(Log(far, uniform=True)).with_rule == 1
     with pytest.raises(InvalidInput, match="at least two different ones"):
-        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
+        summarize(Log(write_log(tmp_path, "x,labels,hit\n1;2,7,1\n", "one.csv")))
     with pytest.raises(InvalidInput, match="a log with a row that can be read"):
-        summarize(Log(write(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
+        summarize(Log(write_log(tmp_path, "x,labels,hit\n1;2,7,so\n", "bad.csv"), skip_bad=True))
 
 
 def test_recording_sparse_rows(tmp_path):

@@ -13,17 +13,18 @@ import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Dilute, RunnerUp
 from superarm.logs import Log, Policy, Record, Writer, evaluate, is_held_out_row, summarize, train
-from superarm.streams import Arrays, open_data
+from superarm.streams import Arrays
 
 K = 6
+ROWS = 9_000  # of the log
 
 
 @pytest.fixture(scope="module")
 def stream():
-    """Rows that never come twice: 30,000 points around K centres."""
+    """Rows that never come twice: 24,000 points around K centres."""
     random = np.random.default_rng(5)
     centres = random.normal(size=(K, 8))
-    y = random.integers(K, size=30_000)
+    y = random.integers(K, size=24_000)
     return Arrays(centres[y] + 0.8 * random.normal(size=(len(y), 8)), y, shuffle=False)
 
 
@@ -33,7 +34,7 @@ def logged(stream, tmp_path_factory):
     path = tmp_path_factory.mktemp("logs") / "log.parquet"
     learner = sa.MCDBF(n_labels=K, n_features=8, set_size=2, gamma=0.5, seed=0, estimate="minimum-variance")
     with Writer(path) as writer:
-        sa.simulate(learner, stream, 15_000, log=writer)
+        sa.simulate(learner, stream, ROWS, log=writer)
     return path
 
 
@@ -72,9 +73,8 @@ def test_rows_kept_out_are_no_function_of_the_draws(logged):
     assert aside.mean() == pytest.approx(0.2, abs=0.02)
     gap = inside[aside].mean() - inside[~aside].mean()
     assert abs(gap) < 4 * inside.std() / np.sqrt(aside.sum())
-    assert [is_held_out_row(i, 0.2, seed=1) for i in range(99)] != [
-        is_held_out_row(i, 0.2) for i in range(99)
-    ]
+    splits = [[is_held_out_row(i, 0.2, seed=seed) for i in range(99)] for seed in (0, 1)]
+    assert splits[0] != splits[1]
 
 
 def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
@@ -84,29 +84,26 @@ def test_set_logit_learns_from_a_log(logged, tmp_path, stream):
     ticks = []
     result = train(log, learner, summary, passes=2, progress=ticks.append)
     seen = result.history
-    assert result.rows + result.held_out == 15_000
-    assert sum(ticks) == 15_000 * (1 + 2 + result.passes)  # both are tried, the better one is kept
+    assert result.rows + result.held_out == ROWS
+    assert sum(ticks) == ROWS * (1 + 2 + result.passes)  # both are tried, the better one is kept
     assert [p.pass_number for p in seen] == [1, 2][: result.passes]
     assert seen[-1].rows == result.passes * result.rows
     assert seen[-1].log_loss < 0.8 * result.base_loss
-    fresh = stream.rows.dense[20_000:], stream.y[20_000:]
+    fresh = stream.rows.dense[ROWS:], stream.y[ROWS:]
     truth = np.mean([y in s for y, s in zip(fresh[1], learner.predict_set(fresh[0]), strict=True)])
     best = seen[-1].hit_rate
     assert best.low - best.width / 2 < truth < best.high + best.width / 2
     learner.save(tmp_path / "model.npz")
     (notes,) = sa.load(tmp_path / "model.npz").metadata["training"]
-    assert (notes["logs"], notes["holdout"], notes["passes"]) == (
-        log.fingerprints(),
-        0.2,
-        result.passes,
-    )
+    assert (notes["logs"], notes["holdout"]) == (log.fingerprints(), 0.2)
+    assert notes["passes"] == result.passes
 
 
 def test_mcdbf_learns_from_logged_draws(logged):
-    log = Log(logged)
+    log = Log(pl.read_parquet(logged)[:4000])
     summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, estimate="minimum-variance")
-    result = train(log, learner, summary)
+    result = train(log, learner, summary, holdout=0.4)
     assert isnan(result.history[-1].log_loss)
     assert result.history[-1].hit_rate.value > 2 / K + 0.2
 
@@ -149,8 +146,8 @@ def test_unanswered_rows_and_named_labels(tmp_path):
 def truth_of(learner, stream, size, gamma=None):
     from superarm.explore.dilute_probabilities import dilute_moments
 
-    sets = learner.predict_set(stream.rows.dense[15_000:], size)
-    top = np.mean([y in s for y, s in zip(stream.y[15_000:], sets, strict=True)])
+    sets = learner.predict_set(stream.rows.dense[ROWS:], size)
+    top = np.mean([y in s for y, s in zip(stream.y[ROWS:], sets, strict=True)])
     if gamma is None:
         return top
     inside, outside = dilute_moments(K, size, gamma).inclusion
@@ -168,9 +165,9 @@ def test_the_result_holds_the_truth(logged, stream):
     policies.append(Policy("fixed", fixed=[0, 1]))
     ticks = []
     answer = evaluate(log, policies, summary, progress=ticks.append)
-    assert sum(ticks) == 15_000
+    assert sum(ticks) == ROWS
     assert answer.warnings == ()
-    assert answer.rows == sum(is_held_out_row(i, 0.2) for i in range(15_000))
+    assert answer.rows == sum(is_held_out_row(i, 0.2) for i in range(ROWS))
     assert answer.low < answer.hit_rate < answer.high
     truths = [truth_of(learner, stream, m, g) for m, g in cases] + [float(np.isin(stream.y, [0, 1]).mean())]
     for result, truth in zip(answer.results, truths, strict=True):
@@ -182,19 +179,13 @@ def test_the_result_holds_the_truth(logged, stream):
         assert all(e.problem for e in result.estimates if result.set_size != 2 and e.name in ("ips", "dr"))
 
 
-def test_what_the_learner_itself_would_draw(logged, stream):
-    log = Log(logged)
+def test_what_the_learner_itself_would_draw(logged):
+    log = Log(pl.read_parquet(logged)[:4000])
     summary = summarize(log)
     learner = sa.MCDBF(**summary.learner_params, gamma=0.4, estimate="minimum-variance")
     train(log, learner, summary)
-    drawn, exact = evaluate(
-        log,
-        [
-            Policy("draws", learner=learner, rule="own"),
-            Policy("exact", learner=learner, rule=Dilute(gamma=0.4)),
-        ],
-        summary,
-    ).results
+    policies = [Policy("it", learner=learner, rule=rule) for rule in ("own", Dilute(gamma=0.4))]
+    drawn, exact = evaluate(log, policies, summary).results
     a, b = (next(e for e in v.estimates if e.name == "pi-dr") for v in (drawn, exact))
     assert abs(a.value - b.value) < a.width
     assert not a.problem
@@ -205,7 +196,7 @@ def test_eligible_labels_are_respected(tmp_path):
     random = np.random.default_rng(1)
     learner = sa.MCDBF(n_labels=5, n_features=5, set_size=2, gamma=0.6, seed=4)
     with Writer(tmp_path / "log.parquet") as writer:
-        for _ in range(4000):
+        for _ in range(1500):
             y = int(random.integers(5))
             eligible = sorted(random.permutation(5)[: random.integers(2, 6)].tolist())
             decision = learner.decide(np.eye(5)[y], eligible=eligible)
@@ -213,7 +204,7 @@ def test_eligible_labels_are_respected(tmp_path):
     log = Log(tmp_path / "log.parquet")
     summary = summarize(log)
     perfect = sa.SetLogit(**summary.learner_params)
-    for _ in range(400):
+    for _ in range(100):
         for y in range(5):
             perfect.update(sa.Decision.given(np.eye(5, dtype=np.float32)[y], [y]), hit=True)
     answer = evaluate(log, [Policy("perfect", learner=perfect)], summary, holdout=None)
@@ -222,7 +213,7 @@ def test_eligible_labels_are_respected(tmp_path):
     linear = [e for e in answer.results[0].estimates if e.name.startswith("pi")]
     assert all(e.low - e.width / 2 < truth < e.high + e.width / 2 for e in linear)
     draws = evaluate(log, [Policy("draws", learner=perfect, rule="own")], summary, holdout=None)
-    assert draws.rows == 4000
+    assert draws.rows == 1500
 
 
 def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
@@ -250,14 +241,8 @@ def test_logs_from_any_other_draw_with_known_odds(tmp_path, stream):
         (lambda e: replaced(e, gamma=0.2, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=0.9, propensity=None), "do not look drawn as the log says"),
         (lambda e: replaced(e, gamma=None, propensity=e.decision.propensity / factorial(2)), "too small"),
-        (
-            lambda e: replaced(e, propensity=ordered_propensity(e)),
-            "probabilities of the ordered draw",
-        ),
-        (
-            lambda e: replaced(e, propensity=min(1.0, 1.5 * e.decision.propensity)),
-            "does not follow from their rule",
-        ),
+        (lambda e: replaced(e, propensity=ordered_propensity(e)), "probabilities of the ordered draw"),
+        (lambda e: replaced(e, propensity=min(1.0, 1.5 * e.decision.propensity)), "does not follow from"),
         (lambda e: replaced(e, gamma=None, propensity=None), "nothing can be said"),
         (lambda e: replaced(e, gamma=None, propensity=1.0), "with certainty"),
     ],
@@ -269,18 +254,8 @@ def test_wrong_odds_are_detected(logged, tmp_path, change, message):
     assert any(message in warning for warning in answer.warnings), answer.warnings
 
 
-def test_propensities_too_large_show_in_the_weights(logged, tmp_path):
-    def wrong(e):
-        return replaced(e, gamma=None, propensity=min(1.0, 2.0 * e.decision.propensity))
-
-    log = rewrite(logged, tmp_path / "wrong.parquet", wrong)
-    result = evaluate(log, [Policy("fixed", fixed=[0, 1])], summarize(log), holdout=None).results[0]
-    assert result.best is None
-    assert all("not 1" in e.problem for e in result.estimates)
-
-
 def test_what_evaluate_refuses(logged):
-    log = Log(logged)
+    log = Log(pl.read_parquet(logged)[:500])
     summary = summarize(log)
     other = sa.SetLogit(n_labels=K + 1, n_features=8)
     own = sa.SetLogit(n_labels=K, n_features=8)
@@ -292,7 +267,7 @@ def test_what_evaluate_refuses(logged):
         ),
         (
             lambda: Policy("f", fixed=[1], rule=RunnerUp()),
-            "rule of f must be left out for a fixed list, or Dilute",
+            "rule of f must be left out for a fixed list, or D",
         ),
         (lambda: Policy("d", fixed=[1], rule="own"), "rule of d must be a rule: only a learner has its own"),
         (lambda: Policy("o", learner=other), "labels of o must be those of the log"),
@@ -344,14 +319,6 @@ def test_the_figure(logged, tmp_path):
     silent = evaluate(log, [Policy("four", fixed=[0])], summarize(Log(logged)), holdout=0.001)
     with pytest.raises(InvalidInput, match="no figure: the log can answer for no policy"):
         silent.plot()
-
-
-def test_digits_by_name_can_be_logged(tmp_path):
-    learner = sa.SetLogit(n_labels=10, n_features=64, set_size=3)
-    with Writer(tmp_path / "log.jsonl") as writer:
-        sa.simulate(learner, open_data("digits"), 300, log=writer)
-    summary = summarize(Log(tmp_path / "log.jsonl"))
-    assert (summary.rows, summary.with_propensity) == (300, 300)
 
 
 # ---------------------------------------------------------------- one pass or several

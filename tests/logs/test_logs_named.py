@@ -64,9 +64,7 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     """A newcomer's way, without naming one column."""
     model = tmp_path / "model.npz"
     told = run("train", log, *READ, "--output", model)
-    assert (
-        "income (numbers); city (words); vip (yes or no); joined (dates) (by the first 4,000 rows)\n" in told
-    )
+    assert "income (numbers); city (words); vip (yes or no); joined (dates) (by the first 4,000 rows" in told
     assert "features: age (numbers, " in told
     assert "row (counts the rows); customer_id (an id); when (time: it goes on with the rows)" in told
     assert "WARNING" not in told
@@ -84,9 +82,8 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     # the library reads the same rows to the same bits, be they texts or values
     learner = sa.load(model)
     texts = [{name: str(row[name]) for name in FEATURES} for row, _ in tonight]
-    assert np.array_equal(
-        np.stack([learner.columns.row(x, "this") for x in texts]), np.array(made["x"].to_list())
-    )
+    encoded = [learner.columns.row(x, "this").tolist() for x in texts]
+    assert encoded == made["x"].to_list()
     made.select("id", hit=pl.Series(hits)).write_csv(tmp_path / "answers.csv")
     assert "learnt from 300 answers" in run("learn", model, tmp_path / "d.parquet", tmp_path / "answers.csv")
 
@@ -124,9 +121,7 @@ def test_plain_tables_give_plain_rows(tmp_path):
     assert decision.x == {"a": 2.5, "b": 1}  # as it came
     mean = learner.columns.columns["b"].imputed
     assert learner.rank({"a": 1.0, "b": None}) == learner.rank([mean, 1.0])  # a gap is the mean of the look
-    with pytest.warns(
-        sa.ColumnWarning, match="column 'b' holds numbers, got 'many': the number counts as missing"
-    ):
+    with pytest.warns(sa.ColumnWarning, match="column 'b' holds numbers, got 'many': the number counts as"):
         learner.decide({"a": 1.0, "b": "many"})
 
 
@@ -164,7 +159,7 @@ def test_a_model_whose_labels_stand_in_another_order(log, tmp_path):
 def test_dsjson_of_words_alone(tmp_path):
     random = np.random.default_rng(0)
     lines = []
-    for i in range(3000):
+    for i in range(2000):
         city, order = random.choice(CITIES), random.permutation(3)
         best = CITIES.index(city) % 3
         lines.append(json.dumps({
@@ -175,7 +170,7 @@ def test_dsjson_of_words_alone(tmp_path):
     path = tmp_path / "log.dsjson"
     path.write_text("\n".join(lines))
     told = run("train", path, "--output", tmp_path / "m.npz", "--set-size", 1)
-    assert "features: User.city (words) (by the first 3,000 rows)\n" in told
+    assert "features: User.city (words) (by the first 2,000 rows)\n" in told
     told = run("evaluate", path, "--model", tmp_path / "m.npz")
     assert float(told.split("read: ")[1].split(", ")[1].split(" ")[0]) > 0.9
 
@@ -232,9 +227,8 @@ def test_scores_of_a_model_that_wants_a_frame(log):
 
 def test_columns_that_lack(log, tmp_path):
     run("train", log, *READ, "--output", tmp_path / "m.npz")
-    rows = write(
-        tmp_path / "some.csv", [{"income": 30_000, "city": "Rome"}, {"income": 20_000, "city": "Oslo"}]
-    )
+    people = [{"income": 30_000, "city": "Rome"}, {"income": 20_000, "city": "Oslo"}]
+    rows = write(tmp_path / "some.csv", people)
     told = run("decide", tmp_path / "m.npz", rows, "--output", tmp_path / "d.parquet")
     assert "missing in every row: age, vip, joined (not in " in told
     assert "ids: the numbers of their rounds, 0 to 1 (--id-column names the rows' own)" in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ K, M = 8, 3
 SCORES = [f"s{label}" for label in range(K)]
 
 
+@cache
 def logged(n: int = 3000, factor: float = 1.0, known: float = 1.0) -> pl.DataFrame:
     """Sets of three of eight labels, uniform in four rows of ten; propensities times ``factor``, some unknown."""
     random = np.random.default_rng(0)
@@ -58,6 +60,7 @@ COLUMNS = LogColumns(labels=("shown",), hit="solved", propensity="p", features=(
 
 def judged(frame: pl.DataFrame, *sizes: int, **options: Any) -> Evaluation:
     log = Log(frame, columns=COLUMNS)
+    log.keep_columns(SCORES)  # before the first reading
     policies = [Policy("s", scores=SCORES, set_size=m) for m in sizes]
     labels = [f"l{label}" for label in range(K)]
     return evaluate(log, policies, summarize(log, labels=labels), holdout=None, **options)
@@ -72,13 +75,7 @@ def test_propensities_that_are_too_large_are_told_and_nothing_follows_from_small
     failed = [result for result in wrong.results if result.required.propensities]
     assert failed
     assert all(result.best is None for result in failed)
-    assert {estimate.name for result in wrong.results for estimate in result.estimates} == {
-        "ips",
-        "snips",
-        "dr",
-        "pi",
-        "pi-dr",
-    }
+    assert not any(estimate.name == "nested" for result in wrong.results for estimate in result.estimates)
 
 
 def test_propensities_that_are_too_small_have_no_remedy() -> None:
@@ -93,16 +90,14 @@ def test_weights_that_do_not_average_one_warn_about_the_log() -> None:
 
     assert list(weight_warnings([result("fine", ""), result("half", "missing")])) == []
     [doubt] = weight_warnings([result("fine", ""), result("low", "doubtful")])
-    assert doubt.startswith(
-        "The log's propensities are wrong, or some sets could not be shown: weights do not "
-    )
+    assert doubt.startswith("The log's propensities are wrong, or some sets could not be shown: weights do")
     [wrong] = weight_warnings([result("low", "doubtful"), result("high", "wrong")])
     assert wrong.startswith("The log's propensities are wrong: weights do not average 1 for high, m = 2")
 
 
 def test_rows_without_a_propensity_can_be_left_out(tmp_path: Path) -> None:
     half = logged(n=6000, known=0.5)
-    [result] = judged(half, 3).results
+    [result] = judged(half[:1000], 3).results
     assert (result.best, result.required.propensities, result.required.uniform) == (None, "missing", None)
     part = judged(half, 3, with_propensity=True)
     assert part.rows == half["p"].drop_nulls().len()
@@ -110,17 +105,15 @@ def test_rows_without_a_propensity_can_be_left_out(tmp_path: Path) -> None:
     assert with_propensity.best is not None
     assert all_known.best is not None
     assert with_propensity.best.value == pytest.approx(all_known.best.value, abs=0.003)  # q knows more rows
-    half.write_csv(tmp_path / "half.csv")
+    half[:600].write_csv(tmp_path / "half.csv")
     options = ("--labels-column", "shown", "--hit-column", "solved", "--fixed", "l0,l1,l2")
     told = run("evaluate", tmp_path / "half.csv", *options, "--propensity-column", "p")
     remedy = told.split("cannot answer for this policy; ")[1]
-    assert remedy.startswith(
-        "judge by the rows that have a propensity, if it is chance which lack one (--with-"
-    )
+    assert remedy.startswith("judge by the rows that have a propensity, if it is chance which lack one (--")
     assert "uniform" not in remedy
     told = run("evaluate", tmp_path / "half.csv", *options, "--propensity-column", "p", "--with-propensity")
-    assert f"judged by {part.rows:,} rows" in told
-    half.drop("p").write_csv(tmp_path / "none.csv")
+    assert f"judged by {half[:600]['p'].drop_nulls().len()} rows" in told
+    half[:600].drop("p").write_csv(tmp_path / "none.csv")
     told = run("evaluate", tmp_path / "none.csv", *options)
     assert "for this policy; it takes a propensity (or the rule) with every decision." in told
 
@@ -140,16 +133,12 @@ def covered(folder: Path, coverage: float) -> tuple[Path, Path]:
 def test_fewer_labels_tell_what_more_hit_at_least(tmp_path: Path) -> None:
     log, model = covered(tmp_path, 0.9)
     told = run("evaluate", log, "--model", model, "--set-size", 4)
-    assert (
-        "; 5% of uniform sets in as many rows would; fewer labels may tell how often it hits at least" in told
-    )
+    assert "; 5% of uniform sets in as many rows would; fewer labels may tell how often it hits at " in told
     assert "at least: --set-size 1,2,3,4 --grid" in told
     assert "by superarm train, and has learnt from 3,000 answers to its own decisions: make sure" in told
     told = run("evaluate", log, "--model", model, "--set-size", "1,2,3,4", "--grid")
     assert "nested" in told  # of two labels and more
-    with pytest.raises(
-        InvalidInput, match="--set-size of evaluate must be one number; add --grid to compare"
-    ):
+    with pytest.raises(InvalidInput, match="--set-size of evaluate must be one number; add --grid to"):
         run("evaluate", log, "--model", model, "--set-size", "1,2")
 
 

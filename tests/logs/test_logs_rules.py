@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from logged import World, draws_of, mask
 import superarm as sa
 from superarm.explore import (
     Boltzmann,
+    Cover,
     Dilute,
     Mixture,
     RunnerUp,
@@ -19,18 +20,13 @@ from superarm.explore import (
     Uniform,
     distribution_of,
 )
-from superarm.logs import Log, Policy, Writer, evaluate, summarize, train
-from superarm.logs.batches import LogBatch, batches, take
+from superarm.logs import Log, Policy, Record, Writer, evaluate, summarize, train
+from superarm.logs.batches import LogBatch
 from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import HitRateEstimator
 from superarm.logs.other_formats import Slots, slots_rule
 from superarm.logs.policies import PolicyRunner
-from superarm.logs.weights import (
-    inclusion_of_all,
-    linear_weights,
-    set_weights,
-    weigh_rows,
-)
+from superarm.logs.weights import inclusion_of_all, linear_weights, set_weights, weigh_rows
 from superarm.streams import Arrays
 
 K = 6
@@ -201,8 +197,46 @@ def test_a_log_asks_the_rule_again(stream, tmp_path, m, ending):
     assert [one.hit for one in log] == [bool(i % 2) for i in range(60)]
     labels = summarize(log, labels=sorted(names)).vocabulary
     assert [str(name) for name in labels.all()] == sorted(names)
-    (batch,) = batches(log, labels)
+    batch = LogBatch.from_records(list(log), labels)
     np.testing.assert_allclose(batch.rule_propensity, [d.propensity for d in made], rtol=1e-12)
+
+
+def warnings_of(rows):
+    log = Log(rows)
+    policies = [Policy("fixed", fixed=labels) for labels in ([0, 1], [2, 3, 4])]
+    return evaluate(log, policies, summarize(log, labels=K), holdout=None).warnings
+
+
+COLD_STARTS = {
+    "runner-up": {"set_size": 2},
+    "runner-up, uniform": {"set_size": 3, "explore": "rank", "uniform": 0.1},
+    "cover, uniform": {"coverage": 0.9, "uniform": 0.05},
+    "cover": {"explore": Cover(coverage=0.8, warm_up=10)},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "learns"),
+    # all tied for good, this cover shows all labels in the end: nothing that could be wrong
+    [(name, learns) for name in COLD_STARTS for learns in (True, False) if learns or name != "cover"],
+)
+def test_a_log_that_began_with_tied_scores_is_sound_and_a_wrong_one_is_not(stream, name, learns):
+    """What it says of its draws holds where all labels are tied, as before the first answer, and later on."""
+    learner = sa.SetLogit(n_labels=K, n_features=8, seed=2, **COLD_STARTS[name])
+    rows = []
+    for i in range(600):
+        decision = learner.decide(stream.rows.row(i))
+        hit = bool(stream.y[i] in decision.labels)
+        if learns:
+            learner.update(decision, hit=hit)
+        rows.append(Record.from_decision(decision, hit=hit).to_dict())
+    drawn_wrongly = ("do not look drawn", "propensities are")
+    assert not any(what in warning for warning in warnings_of(rows) for what in drawn_wrongly)
+    unlogged = {"propensity": None, "ordered_propensity": None}
+    for row in rows:  # the top set, or the first labels of all, whatever the rule drew
+        labels = row["top"] if learns else list(range(len(row["labels"])))
+        row |= {"labels": labels, "drawn": labels, "set_size": len(labels)} | unlogged
+    assert any(what in warning for warning in warnings_of(rows) for what in drawn_wrongly), warnings_of(rows)
 
 
 @pytest.mark.slow
@@ -240,7 +274,7 @@ def test_a_policy_that_explores_is_judged_as_what_it_is(logged, stream, tmp_path
     learner.save(tmp_path / "model.npz")
     loaded = sa.load(tmp_path / "model.npz")
     policy = PolicyRunner(Policy("draws", learner=loaded, rule="own"), summary)
-    batch = take(next(batches(log, summary.vocabulary)), range(50))
+    batch = LogBatch.from_records(list(islice(log, 50)), summary.vocabulary)
     draws = policy.distributions(batch, policy.scores(batch))
     for i, one in enumerate(batch.records):
         for turn in range(3):

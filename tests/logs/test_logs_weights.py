@@ -10,15 +10,11 @@ import pytest
 from logged import World, draws_of, mask
 
 from superarm.explore import Mixture
-from superarm.logs.batches import LogBatch, take
+from superarm.logs.batches import LogBatch
 from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import MIN_ROWS, HitRateEstimator, HitRateSums
-from superarm.logs.weights import (
-    inclusion_of_all,
-    linear_weights,
-    set_weights,
-    weigh_rows,
-)
+from superarm.logs.results import Estimate, Evaluation, PolicyResult, RequiredData, best_of
+from superarm.logs.weights import inclusion_of_all, linear_weights, set_weights, weigh_rows
 
 
 def judged(batch, draws):
@@ -150,7 +146,7 @@ def test_intervals_cover_the_truth(k, m, gamma, rows, nothing):
         for name, (sets, gamma_b) in policies.items():
             truth = world.truth(sets, gamma_b)
             estimator = HitRateEstimator(one_set=gamma_b is None)
-            estimator.add(take(weighted[name], at)._replace(hit=batch.hit), world.guess[context])
+            estimator.add(weighted[name].take(at)._replace(hit=batch.hit), world.guess[context])
             for e in estimator.estimates():
                 if not e.problem:
                     found.setdefault((name, e.name), []).append((e.low <= truth <= e.high, e.value - truth))
@@ -222,8 +218,6 @@ def test_rows_that_cannot_answer_widen_the_interval():
 
 
 def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sharper():
-    from superarm.logs.estimates import Estimate, best_of
-
     fields = {"rows": 100, "n_eff": 100.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     cut = Estimate("pi", 1.02, 0.89, 1.0, **fields)
     whole = Estimate("pi-dr", 0.95, 0.87, 1.0, **fields)
@@ -232,9 +226,6 @@ def test_a_hit_rate_is_told_between_0_and_1_and_an_interval_that_is_cut_is_no_sh
 
 
 def test_an_estimate_with_a_problem_gives_no_number():
-    from superarm.logs.estimates import Estimate, RequiredData
-    from superarm.logs.results import Evaluation, PolicyResult
-
     fields = {"rows": 100, "n_eff": 9.0, "max_weight": 1.0, "overlap": 1.0, "mean_weight": 1.0}
     estimates = (
         Estimate("ips", 1.0003954, 0.4, 1.0, **fields, problem="too few rows"),

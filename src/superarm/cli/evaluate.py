@@ -289,31 +289,30 @@ def _print_evaluation(
             _print_result(result, remedy)
     for result in evaluation.results:
         by_label = result.by_label if result.coverage or group else ()
-        print_group_coverage(_title(result), by_label=by_label, by_group=result.by_group, group=group)
+        print_group_coverage(result.description, by_label=by_label, by_group=result.by_group, group=group)
 
 
 def _print_grid(results: Sequence[PolicyResult], remedy: Remedy) -> None:
     rows = []
     for result in results:
         best = result.best
-        size = str(result.set_size) if result.coverage is None else f"{result.mean_size:.2f}"
         estimate = [f"{result.estimates[-1].n_eff:,.0f}", "", "cannot say", ""]
         if best is not None:
             interval = _interval(best.low, best.high)
             estimate = [f"{best.n_eff:,.0f}", best.name, f"{best.value:.3f}", interval]
-        rows.append([result.policy, size, result.rule or "", *estimate])
+        rows.append([result.policy, result.size, result.rule or "", *estimate])
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
     print_table("The sharpest sound estimate for each policy", columns, rows)
     for result in results:
         if result.best is None:
             why = result.estimates[-1].problem
-            print(f"{_title(result)}: the log cannot answer: {why}; {remedy(result)}")
+            print(f"{result.description}: the log cannot answer: {why}; {remedy(result)}")
 
 
 def _print_result(result: PolicyResult, remedy: Remedy) -> None:
     print()
     print_table(
-        f"{_title(result)}: what the log can tell",
+        f"{result.description}: what the log can tell",
         ["estimate", "overlap", "n_eff", "largest w", "mean w", "hit rate", "95 % interval"],
         [
             [
@@ -349,11 +348,6 @@ def _interval(low: float, high: float) -> str:
     return f"[{low:.3f}, {high:.3f}]"
 
 
-def _title(result: PolicyResult) -> str:
-    explores = "" if result.rule is None else f", {result.rule}"
-    return f"{result.policy}, {result.sizes}{explores}"
-
-
 def _remedy(result: PolicyResult, *, answered: int, held_out: _HeldOut | None, grid: bool) -> str:
     """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
     required = result.required
@@ -367,8 +361,9 @@ def _remedy(result: PolicyResult, *, answered: int, held_out: _HeldOut | None, g
         share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
         if held_out is not None and held_out.holdout < share <= 0.7:
             remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
-    if (uniform := required.uniform) is not None:
-        percent = f"{uniform:.0%}" if uniform > 0.01 else f"{max(uniform, 0.0001):.2%}"
+    if required.uniform is not None:
+        digits = 0 if required.uniform > 0.01 else 2
+        percent = f"{max(required.uniform, 0.0001):.{digits}%}"
         if_right = "if its propensities are right, " if required.propensities else ""
         remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
     if required.fewer_labels and not grid:

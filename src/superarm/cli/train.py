@@ -71,7 +71,9 @@ def train(
     all_labels, old_model = opt.labels_or_count(labels), None
     if model is not None:
         _check_left_out(model, learner, set_size, log_options)
-        old_model, all_labels = _with_labels(load(model), all_labels), None
+        old_model = load(model)
+        _add_labels(old_model, all_labels)
+        all_labels = None
     source = log_options.log(log, [] if old_model is None else [old_model])
     summary = opt.summarize_log(source, all_labels, old_model)
     trained = old_model
@@ -148,21 +150,21 @@ def _check_left_out(model: Path, learner: str | None, size: int | None, log_opti
             raise InvalidInput.must(option, "superarm train", f"left out: {model} has its own", str(value))
 
 
-def _with_labels(model: Learner, labels: list[str] | int | None) -> Learner:
-    """Return the model, with the labels among these that it did not know; it cannot forget any."""
-    new: Any = None
+def _add_labels(model: Learner, labels: list[str] | int | None) -> None:
+    """Add the labels that a model does not know; it cannot forget any."""
+    if labels is None:
+        return
+    new: Any
     if isinstance(labels, int):
-        new, missing = labels - model.n_labels, labels < model.n_labels
-    elif labels is not None:
+        count, got, new = labels, Description(labels), max(0, labels - model.n_labels)
+    else:
+        count, got = len(labels), Description(f"{len(labels)} of these")
         new = [label for label in labels if model.vocabulary.index_of_text(label) is None]
-        missing = not new and len(labels) < model.n_labels
-    if labels is not None and missing:
-        wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
-        got = labels if isinstance(labels, int) else Description(f"{len(labels)} of these")
-        raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
     if new:
         model.add_labels(new)
-    return model
+    elif count < model.n_labels:
+        wanted = f"new labels, beside the {model.n_labels} that the model has and keeps"
+        raise InvalidInput.must("--labels", "superarm train --model", wanted, got)
 
 
 def _learnt_before(source: Log, model: Learner) -> list[str]:

@@ -154,8 +154,6 @@ def learn_file(
     """
     digest, learner = file_digest(existing_file(model)), load(model)
     table = _decisions_table(decisions)
-    if "id" not in table.columns or "round" not in table.columns:
-        raise InvalidInput.must("content", str(decisions), "what superarm decide wrote", table.columns)
     outcomes, kind = _read_answers(answers, id_column, hit_column, label_column)
     ids = table["id"].to_list()
     unknown = outcomes.keys() - set(ids)
@@ -167,12 +165,13 @@ def learn_file(
     learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
     answered = np.array([id_ in outcomes for id_ in ids], bool)
     new, learnt = np.flatnonzero(answered & ~learnt_before), 0
+    spelling: dict[Any, Any] = {
+        str(label): label for label in learner.vocabulary.all()
+    }  # a file may have "3" for 3
     for start in range(0, len(new), CHUNK):
         part = new[start : start + CHUNK]
         new_answers = [outcomes[ids[i]] for i in part]
-        if kind == "labels":
-            new_answers = [_label(learner, label) for label in new_answers]
-        learnt += learner.update_many(batch[part], **{kind: new_answers})
+        learnt += learner.update_many(batch[part], **{kind: [spelling.get(one, one) for one in new_answers]})
         if progress is not None:
             progress(len(part))
     if learnt:
@@ -191,33 +190,28 @@ def learn_file(
 
 
 def _decisions_table(path: Path) -> polars.DataFrame:
-    """The decisions that `decide_file` wrote."""
+    """Return the decisions that `decide_file` wrote."""
     require_extra("logs")
     import polars as pl
 
+    wanted = "what superarm decide wrote"
     try:
-        return pl.read_parquet(existing_file(path))
+        table = pl.read_parquet(existing_file(path))
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput.must("content", str(path), "what superarm decide wrote", error) from error
+        raise InvalidInput.must("content", str(path), wanted, error) from error
+    if not {"id", "round"} <= set(table.columns):
+        raise InvalidInput.must("content", str(path), wanted, table.columns)
+    return table
 
 
 def _write_log(answered: polars.DataFrame, path: Path) -> int:
-    """Decisions with their answers, as a log; how many."""
+    """Write decisions with their answers as a log; return how many there are."""
     if "named" in answered.columns:
         answered = answered.with_columns(x=answered["named"]).drop("x_indices", "x_values", strict=False)
     with Writer(path) as writer:
         for record in Log(answered):
             writer.add(record)
     return writer.rows
-
-
-def _label(learner: Learner, text: Any) -> Any:
-    """Return a label as the learner spells it: a file may have "3" for 3."""
-    number = learner.vocabulary.index_of_text(text)
-    return text if number is None else learner.vocabulary.decode([number])[0]
-
-
-# ---------------------------------------------------------------- files
 
 
 def _replace(model: Path, digest: str, learner: Learner) -> None:
@@ -272,7 +266,7 @@ def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Pat
 
 
 def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], path: Path) -> Array:
-    """The rows of a model that knows no names: all columns, in their order."""
+    """Return the rows for a model that knows no names: all columns, in their order."""
     if len(names) != learner.n_features:
         wanted = f"columns for the {learner.n_features} features of the model"
         raise InvalidInput.must("content", str(path), wanted, names)
@@ -290,29 +284,28 @@ def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], pat
 def _read_answers(
     path: Path, id_column: str, hit_column: str, label_column: str
 ) -> tuple[dict[str, bool | str], str]:
-    """The answer to each id that has one; and whether they are hits or labels."""
+    """Return the answer to each id that has one; and whether they are hits or labels."""
     rows = list(open_table(path).valid_rows())
     names = _column_names(rows)
-    answers: dict[str, bool | str] = {}
     if not path.stat().st_size and path.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InvalidInput(f"{path} is empty: a file of answers has at least a header")
     if not rows:
-        return answers, "hits"
+        return {}, "hits"
     if id_column not in names:
         raise InvalidInput.must("id_column", str(path), f"one of {', '.join(names)}", id_column)
     if (hit_column in names) == (label_column in names):
         wanted = f"with a column {hit_column} or {label_column}, and not both"
         raise InvalidInput.must("content", str(path), wanted, names)
-    kind, column = ("hits", hit_column) if hit_column in names else ("labels", label_column)
+    hits = hit_column in names
+    column, answers = hit_column if hits else label_column, dict[str, bool | str]()
     for number, row in enumerate(rows):
         value = row.get(column)
         if row.get(id_column) is None or is_missing(value):
             continue
         id_ = to_word(row[id_column])
-        hits = kind == "hits"
         answer = parse_hit(value, column, at_row(str(path), number)) if hits else to_word(value).strip()
         if answer is not None and answers.setdefault(id_, answer) != answer:
             raise FeedbackError.must(
                 id_column, str(path), "answered once", Description(f"two answers to {id_!r}")
             )
-    return answers, kind
+    return answers, "hits" if hits else "labels"

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
-from superarm.decisions.decision import Decision
+from superarm.decisions.decision import Decision, Label
 from superarm.decisions.record import Record
 from superarm.errors import at_row
-from superarm.explore import SetDistribution, distribution_of
+from superarm.explore import SetDistribution, distribution_of, rules
 from superarm.explore.dilute_probabilities import log_comb
 from superarm.learners import Learner
+from superarm.logs.log import UNIFORM
 from superarm.logs.parsing import BadRow
-from superarm.logs.relabel import relabel
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,26 @@ class LogBatch:
     eligible: Array
     logged_propensity: Array  # NaN where the log has none
     distributions: list[SetDistribution | None]  # None where the log does not say how the set was drawn
+
+    @classmethod
+    def from_records(cls, records: list[Record], labels: LabelVocabulary) -> LogBatch:
+        """Return rows with an outcome as arrays."""
+        n, k = len(records), labels.count
+        shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
+        propensity = np.full(n, np.nan)
+        distributions: list[SetDistribution | None] = []
+        all_labels = range(k)
+        for i, record in enumerate(records):
+            decision = relabel(record, labels, all_labels)
+            shown[i, decision.labels] = True
+            eligible[i, all_labels if decision.eligible is None else decision.eligible] = True
+            if decision.propensity is not None:
+                propensity[i] = decision.propensity
+            if decision.top:
+                top[i, decision.top] = True
+            distributions.append(_distribution(decision, all_labels, record.row_number))
+        hit = np.array([record.hit for record in records], np.float64)
+        return cls(records, hit, shown, top, eligible, propensity, distributions)
 
     def __len__(self) -> int:
         return len(self.hit)
@@ -72,57 +91,31 @@ class LogBatch:
         p = np.where(np.isnan(self.logged_propensity), self.rule_propensity, self.logged_propensity)
         return np.where(p > 0.0, p, np.nan)  # what was shown can not have been impossible
 
-    def matrix(self, n_features: Any, layout: Layout | None = None) -> Rows | list[dict[str, Any]]:
-        """The features, in this layout or as they are; rows with names as they are."""
+    def matrix(self, n_features: Any) -> Rows | list[dict[str, Any]]:
+        """Return the features, as many as a learner or summary says: a matrix; or rows with names as they are."""
         rows: list[Any] = [record.decision.x for record in self.records]
         if isinstance(rows[0], dict):
             return rows
-        if layout is None:
-            sparse = isinstance(rows[0], Row)
-            widths = n_features if isinstance(n_features, tuple) else (0, n_features)[:: 1 if sparse else -1]
-            layout = Layout(*widths)
-        return stack(rows, layout)
+        if isinstance(n_features, tuple):
+            return stack(rows, Layout(*n_features))
+        return stack(rows, Layout(0, n_features) if isinstance(rows[0], Row) else Layout(n_features, 0))
 
     def matrix_for(self, learner: Learner) -> Any:
-        """The features as a learner takes them: of rows with names, those that it was trained with."""
-        X, columns = self.matrix(learner.n_features, learner.inputs.layout), learner.columns
+        """Return the features as a learner takes them: of rows with names, those that it was trained with."""
+        X, columns = self.matrix(learner.n_features), learner.columns
         if columns is None or columns.is_open or not isinstance(X, list):
             return X
         return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
-def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[LogBatch]:
-    """Rows with an outcome, in batches of 64 that grow to 4096: what learns from batch to batch is young at first."""
+def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[list[Record]]:
+    """Yield rows with an outcome, 64 at first and 4096 at last: what learns from batch to batch is young at first."""
     most = max(1, min(4096, 20_000_000 // labels.count))
     size = min(64, most)
-    pending: list[Record] = []
-    for record in records:
-        if record.hit is not None:
-            pending.append(record)
-        if len(pending) == size:
-            yield _batch(pending, labels)
-            pending, size = [], min(2 * size, most)
-    if pending:
-        yield _batch(pending, labels)
-
-
-def _batch(records: list[Record], labels: LabelVocabulary) -> LogBatch:
-    n, k = len(records), labels.count
-    shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
-    propensity = np.full(n, np.nan)
-    distributions: list[SetDistribution | None] = []
-    all_labels = range(k)
-    for i, record in enumerate(records):
-        decision = relabel(record, labels, all_labels)
-        shown[i, decision.labels] = True
-        eligible[i, all_labels if decision.eligible is None else decision.eligible] = True
-        if decision.propensity is not None:
-            propensity[i] = decision.propensity
-        if decision.top:
-            top[i, decision.top] = True
-        distributions.append(_distribution(decision, all_labels, record.row_number))
-    hit = np.array([record.hit for record in records], np.float64)
-    return LogBatch(records, hit, shown, top, eligible, propensity, distributions)
+    answered = (record for record in records if record.hit is not None)
+    while batch := list(islice(answered, size)):
+        yield batch
+        size = min(2 * size, most)
 
 
 def _distribution(decision: Decision, all_labels: Sequence[int], number: int) -> SetDistribution | None:
@@ -134,11 +127,44 @@ def _distribution(decision: Decision, all_labels: Sequence[int], number: int) ->
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", decision.rule) from error
 
 
-def take(table: T, rows: Sequence[int] | Array) -> T:
-    """Return some of the rows of a table: a tuple or a dataclass of columns, which are arrays, lists or tables."""
-    if isinstance(table, np.ndarray):
-        return table[rows]  # type: ignore[return-value]
-    if isinstance(table, list):
-        return [table[i] for i in rows]  # type: ignore[return-value]
-    columns = table if isinstance(table, tuple) else [getattr(table, one.name) for one in fields(table)]  # type: ignore[arg-type]
-    return type(table)(*(take(column, rows) for column in columns))
+# ---------------------------------------------------------------- labels
+
+
+def label_numbers(labels: LabelVocabulary, given: Iterable[Label], field: str, owner: str) -> list[int]:
+    """Return the numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
+    numbers = []
+    for label in given:
+        number = labels.index_of_text(label)
+        if number is None:
+            raise BadRow.must(field, owner, "known labels", label)
+        numbers.append(number)
+    return numbers
+
+
+def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
+    """Return the decision of a row, with ``names[i]`` for the label of number i."""
+    decision, where = record.decision, at_row("the log", record.row_number)
+
+    def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
+        return tuple(names[i] for i in label_numbers(labels, given, field, where))
+
+    eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
+    top, rule = own(decision.top, "top"), decision.rule
+    if rule is not None:
+        if rule["name"] == "uniform" or (rule == UNIFORM and not top):
+            # any top set gives this draw
+            rule, top = UNIFORM, (eligible or tuple(names))[: decision.set_size]
+        else:
+            cls = rules().get(rule["name"])
+            named = () if cls is None else cls.label_keys
+            rule = {**rule, **{key: own(rule[key], "rule") for key in named if key in rule}}
+    return Decision.from_parts(
+        x=decision.x,
+        sets=(own(decision.labels), own(decision.drawn), top),
+        size=decision.set_size,
+        eligible=eligible,
+        n_labels=len(names),
+        log_propensity=decision.log_propensity,
+        rule=rule,
+        learner=decision.learner,
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -70,93 +69,73 @@ class LogColumns:
         }
 
 
-class FeatureReader(ABC):
-    """Where the features of a row are.
+class UnnamedFeatures:
+    """Reads numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
+
+    def __init__(self, separator: str | None) -> None:
+        self._separator = separator
+        self._n_dense: int | None = None  # as the first row has
+
+    def extract(self, row: dict[str, Any], where: str) -> AnyRow:
+        """Return the features of a row of a log; ``where`` it stands, for messages."""
+        dense: Any = NO_VALUES
+        if row.get("x") is not None:
+            dense = self._numbers(row, "x", where)
+            self._n_dense = self._n_dense or len(dense)
+            if len(dense) != self._n_dense or not len(dense):
+                wanted = f"{self._n_dense} numbers, as in the rows before"
+                raise BadRow.must("x", where, wanted, len(dense))
+            dense = np.ascontiguousarray(dense, np.float32)
+            if row.get("x_indices") is None:
+                return dense  # type: ignore[no-any-return]
+        index = parse_numbers(row.get("x_indices"), "x_indices", where, self._separator)
+        values = self._numbers(row, "x_values", where)
+        indices = index.astype(np.int64)
+        increasing = (indices == index).all() and (np.diff(indices, prepend=-1) > 0).all()
+        if len(values) != len(index) or not increasing:
+            wanted = "increasing whole numbers, one for each of x_values"
+            raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
+        width = row.get("x_width") or (int(indices[-1]) + 1 if len(indices) else 1)
+        return Row.from_parts(dense, indices.astype(np.int32), values.astype(np.float32), width)
+
+    def _numbers(self, row: dict[str, Any], name: str, where: str) -> Any:
+        numbers = parse_numbers(row.get(name), name, where, self._separator)
+        if not np.isfinite(numbers).all():
+            raise BadRow.must(name, where, "finite numbers", float(numbers[~np.isfinite(numbers)][0]))
+        return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFeatures:
+    """Reads columns with names.
 
     Attributes:
-        feature_columns: the columns that are features, if they have names.
-        n_features: the length of the dense part; ``None`` before the first row, or if there is none.
+        columns: what they are.
+        in_x: they are in x, by name; else they are the log's own columns.
+        raw: leave the values as they are: several models read them, each in its own way.
         missing: declared columns that the log does not have.
         notices: what is not as declared: a sentence for each column.
     """
 
-    n_features: int | None = None
+    columns: Columns
+    in_x: bool
+    raw: bool = False
     missing: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        self.feature_columns, self.notices = Columns(), dict[str, str]()
-
-    @abstractmethod
-    def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
-        """Return the features of a row of the log from its cells; ``where`` it stands, for messages."""
-
-    def _dense(self, x: Any, where: str) -> AnyRow:
-        _check_finite(x, "x", where)
-        self.n_features = self.n_features or len(x)
-        if len(x) != self.n_features or not len(x):
-            raise BadRow.must("x", where, f"{self.n_features} numbers, as in the rows before", len(x))
-        return np.ascontiguousarray(x, np.float32)
-
-
-class UnnamedFeatures(FeatureReader):
-    """Numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
-
-    def __init__(self, separator: str | None) -> None:
-        super().__init__()
-        self._separator = separator
-
-    def extract(self, row: dict[str, Any], where: str) -> AnyRow:
-        dense: Any = NO_VALUES
-        if row.get("x") is not None:
-            dense = self._dense(parse_numbers(row["x"], "x", where, self._separator), where)
-            if row.get("x_indices") is None:
-                return dense  # type: ignore[no-any-return]
-        index = parse_numbers(row.get("x_indices"), "x_indices", where, self._separator)
-        x = parse_numbers(row.get("x_values"), "x_values", where, self._separator)
-        _check_finite(x, "x_values", where)
-        indices = index.astype(np.int64)
-        increasing = (indices == index).all() and (np.diff(indices, prepend=-1) > 0).all()
-        if len(x) != len(index) or not increasing:
-            wanted = "increasing whole numbers, one for each of x_values"
-            raise BadRow.must("x_indices", where, wanted, row.get("x_indices"))
-        width = row.get("x_width") or (int(indices[-1]) + 1 if len(indices) else 1)
-        return Row.from_parts(dense, indices.astype(np.int32), x.astype(np.float32), width)
-
-
-class NamedFeatures(FeatureReader):
-    """Columns with names.
-
-    Args:
-        feature_columns: what they are.
-        in_x: they are in x, by name; else they are the log's own columns.
-        raw: leave the values as they are: several models read them, each in its own way.
-        missing: declared columns that the log does not have.
-    """
-
-    def __init__(
-        self, feature_columns: Columns, *, in_x: bool, raw: bool = False, missing: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__()
-        self.feature_columns, self.n_features, self.missing = (
-            feature_columns,
-            feature_columns.n_dense,
-            missing,
-        )
-        self._in_x, self._raw = in_x, raw
+    notices: dict[str, str] = field(default_factory=dict)
 
     def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
-        columns = self.feature_columns
-        declared, cells = columns.columns, (parse_object(row.get("x")) or {}) if self._in_x else row
-        if self._raw:
-            return dict(cells) if self._in_x else {name: cells.get(name) for name in declared}
+        """Return the features of a row of a log; ``where`` it stands, for messages."""
+        declared, cells = self.columns.columns, (parse_object(row.get("x")) or {}) if self.in_x else row
+        if self.raw:
+            return dict(cells) if self.in_x else {name: cells.get(name) for name in declared}
         try:
-            if not columns.is_numeric_only:
-                return columns.parse_row(cells, where)
-            if self._in_x:
-                return columns.row(cells, where)
+            if not self.columns.is_numeric_only:
+                return self.columns.parse_row(cells, where)
+            if self.in_x:
+                return self.columns.row(cells, where)
             # columns of the log's format need no notice
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
-            return columns.row(cells, where, notices=self.notices)
+            return self.columns.row(cells, where, notices=self.notices)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 
@@ -170,7 +149,7 @@ def find_features(
     declared: Sequence[Columns],
     separator: str | None,
     owner: str,
-) -> FeatureReader:
+) -> NamedFeatures | UnnamedFeatures:
     """Find the features of a log by its first rows.
 
     Args:
@@ -218,8 +197,3 @@ def find_features(
 
 def _distinct(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def _check_finite(x: Any, field: str, where: str) -> None:
-    if not np.isfinite(x).all():
-        raise BadRow.must(field, where, "finite numbers", float(x[~np.isfinite(x)][0]))

@@ -17,7 +17,7 @@ from superarm.logs.weights import label_index
 
 @dataclass(slots=True)
 class NumberSums:
-    """Sums of numbers whose mean is known: is what they deviate by no accident?"""
+    """Sums of numbers whose mean should be known: do they deviate from it by more than chance?"""
 
     count: int = 0
     total: float = 0.0
@@ -84,12 +84,12 @@ class LogDiagnostics:
 
     def _add_rules(self, batch: LogBatch) -> None:
         for record, distribution in zip(batch.records, batch.distributions, strict=True):
-            rule = None if record is None else record.decision.rule
-            if rule is not None:
-                if rule["name"] == "cover":
-                    self.max_uniform = min(self.max_uniform, 1.0 - rule["coverage"])
-                if distribution is None:
-                    self.unknown_rules.add(rule["name"])
+            if (rule := record.decision.rule) is None:
+                continue
+            if rule["name"] == "cover":
+                self.max_uniform = min(self.max_uniform, 1.0 - rule["coverage"])
+            if distribution is None:
+                self.unknown_rules.add(rule["name"])
 
     def _add_contradictions(self, batch: LogBatch, drawn_by_rule: Array) -> None:
         """Count rows whose logged propensity is not that of the rule."""

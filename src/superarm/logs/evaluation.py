@@ -15,20 +15,18 @@ from superarm.decisions.record import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
 from superarm.learners import SetLogit
-from superarm.logs.batches import LogBatch, batches, take
+from superarm.logs.batches import LogBatch, batches, relabel
 from superarm.logs.diagnostics import LogDiagnostics
-from superarm.logs.estimates import best_of
 from superarm.logs.hit_rates import HitRateEstimator
-from superarm.logs.holdout import is_held_out_row
 from superarm.logs.log import Log
 from superarm.logs.nested import tighten_nested
 from superarm.logs.parsing import parse_object
 from superarm.logs.policies import Policy, PolicyRunner
-from superarm.logs.relabel import relabel
-from superarm.logs.results import Evaluation, PolicyResult
+from superarm.logs.results import Evaluation, PolicyResult, best_of
 from superarm.logs.summary import LogSummary
 from superarm.logs.weights import weigh_rows
 from superarm.losses import softmax
+from superarm.native.randomness import uniform_number
 
 
 def evaluate(
@@ -92,6 +90,22 @@ def evaluate(
     )
 
 
+def is_held_out_row(number: int, holdout: float, seed: int = 0) -> bool:
+    """Return whether `train` keeps a row out, and `evaluate` judges by it.
+
+    Args:
+        number: the number of the row in its file or table.
+        holdout: the share of rows to keep out.
+        seed: decides which ones.
+
+    >>> [is_held_out_row(number, 0.5) for number in range(6)]
+    [False, True, False, False, False, False]
+    """
+    # another seed than a learner's: its draws at that round would be the same numbers, and the rows
+    # kept out would be those with certain sets
+    return bool(uniform_number(seed + 2**41, number, 0) < holdout)
+
+
 def run_evaluators(
     evaluators: Sequence[PolicyEvaluator],
     records: Iterable[Record],
@@ -107,9 +121,9 @@ def run_evaluators(
     if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
         reward_model = SetLogit(**summary.learner_params)
         summary.declare_columns(reward_model)
-    for batch in batches(records, labels):
-        held_out = take(batch, [i for i, record in enumerate(batch.records) if is_held_out(record)])
-        if len(held_out):
+    for answered in batches(records, labels):
+        if held_out_rows := list(filter(is_held_out, answered)):
+            held_out = LogBatch.from_records(held_out_rows, labels)
             if diagnostics is not None:
                 diagnostics.add(held_out)
             reward_scores = None
@@ -123,18 +137,18 @@ def run_evaluators(
                 evaluator.add(held_out, scores[ranking], reward_scores)
         if reward_model is not None:
             names = reward_model.vocabulary.all()
-            for record in batch.records:
+            for record in answered:
                 reward_model.update(relabel(record, labels, names), hit=record.hit)
 
 
 def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
     """Yield a sentence if the weights of some policies say that the propensities are, or may be, wrong."""
-    by_kind = {result.required.propensities: result for result in results}
+    by_kind = {result.required.propensities: result.description for result in results}
     for kind, what in (("wrong", "are wrong"), ("doubtful", "are wrong, or some sets could not be shown")):
         if kind in by_kind:
             yield (
-                f"The log's propensities {what}: weights do not average 1 for {by_kind[kind].title}, "
-                f"{by_kind[kind].sizes}. Wrong ones make the numbers of other policies wrong, too."
+                f"The log's propensities {what}: weights do not average 1 for {by_kind[kind]}. "
+                "Wrong ones make the numbers of other policies wrong, too."
             )
             return
 
@@ -170,7 +184,7 @@ class PolicyEvaluator:
             for name in np.unique(names).tolist():
                 i = np.flatnonzero(names == name)
                 estimator = self.groups.setdefault(name, HitRateEstimator(one_set=self.overall.one_set))
-                estimator.add(take(rows, i), p[i])
+                estimator.add(rows.take(i), p[i])
 
     @property
     def log_loss(self) -> float:

@@ -32,9 +32,10 @@ import numpy as np
 from superarm._intervals import student_margin
 from superarm._types import Array
 from superarm.logs.calibration import Calibration
-from superarm.logs.estimates import LINEAR_ESTIMATORS, SET_ESTIMATORS, Estimate, RequiredData
+from superarm.logs.results import Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
+ESTIMATORS = {"set": ("ips", "snips", "dr"), "linear": ("pi", "pi-dr")}  # by the kind of weights
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
 MIN_HITS = 20  # and effective hits
 MIN_VARIANCE_ROWS = 40  # and rows that the spread is known from
@@ -132,14 +133,6 @@ class RowSums(NamedTuple):
         return error
 
 
-class KeptRows(NamedTuple):
-    """The rows that an estimate is made of."""
-
-    sums: RowSums
-    left_out: float  # the share of the other rows
-    left_out_predicted: float  # the sum of the predictions for those
-
-
 class HitRateSums:
     """Sums over rows with one kind of weight: of whole sets, or linear ones."""
 
@@ -178,7 +171,7 @@ class HitRateSums:
         self.uniform_square += float(weights.uniform_mean_square[if_uniform].sum())
         if not supported.any():
             return
-        w, mean, mean_square, _ = (column[supported] for column in weights)
+        w, mean, mean_square, _ = weights.take(supported)
         f, q_B, q_S, predicted = (column[supported] for column in (hit, q_policy, q_logged, predicted))
         self.max_weight = max(self.max_weight, float(np.abs(w).max()))
         exact = ~np.isnan(mean_square)
@@ -225,11 +218,17 @@ class HitRateSums:
     @property
     def expected(self) -> float:
         """The mean of the predictions."""
-        total = self.unsupported_predicted + float(self.bins.predicted.sum())
-        return total / self.rows if self.rows else nan
+        return self._predicted / self.rows if self.rows else nan
 
-    def _kept_rows(self) -> KeptRows:
-        """Return the rows to use: those of the heaviest bins are left out, as many as make the interval narrowest."""
+    @property
+    def _predicted(self) -> float:
+        return self.unsupported_predicted + float(self.bins.predicted.sum())
+
+    def _kept_rows(self) -> tuple[RowSums, float]:
+        """Return the rows to use, and the share of the others.
+
+        Those of the heaviest bins are left out, as many as make the interval narrowest.
+        """
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
         n, rows = self.rows, up_to.rows
         left_out = 1.0 - rows / n
@@ -239,13 +238,11 @@ class HitRateSums:
         width += np.where(enough, 0.0, 10.0)  # better a wide interval than one that is not to be trusted
         width[(left_out > MAX_UNSUPPORTED) & (rows < rows[-1])] = np.inf
         last = int(np.argmin(width))
-        kept = RowSums(*(sums[last] for sums in up_to))
-        predicted = self.unsupported_predicted + up_to.predicted[-1] - kept.predicted
-        return KeptRows(kept, float(left_out[last]), float(predicted))
+        return RowSums(*(sums[last] for sums in up_to)), float(left_out[last])
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
-        names = SET_ESTIMATORS if self.kind == "set" else LINEAR_ESTIMATORS
+        names = ESTIMATORS[self.kind]
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
             if self.without_propensity and self.without_propensity >= self.unsupported:
@@ -253,19 +250,18 @@ class HitRateSums:
             elif self.rows < 2:
                 why = "too few rows"
             return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
-        kept, left_out, left_out_predicted = self._kept_rows()
+        kept, left_out = self._kept_rows()
         problem = self._problem(kept, left_out)
+        predicted = (self._predicted - float(kept.predicted)) / self.rows  # of the rows left out
+        share = 1.0 - left_out
 
-        def estimate(
-            name: str, value: float, variance: float, elsewhere: float | None = None, fitted: int = 0
-        ) -> Estimate:
-            """``elsewhere``: the hit rate in rows that are left out; else the same."""
-            error = kept.standard_error(value, variance, with_controls=fitted > 0)
-            margin = student_margin(error, float(min(kept.n_eff, kept.variance_rows)) - 1 - fitted, level)
-            share = 1.0 - left_out
+        def estimate(name: str, value: float, variance: float, *, with_controls: bool = False) -> Estimate:
+            error = kept.standard_error(value, variance, with_controls=with_controls)
+            freedom = float(min(kept.n_eff, kept.variance_rows)) - 1 - with_controls * len(CONTROLS)
+            margin = student_margin(error, freedom, level)
             return Estimate(
                 name=name,
-                value=share * value + (left_out * value if elsewhere is None else elsewhere),
+                value=share * value + (predicted if with_controls else left_out * value),
                 low=share * max(0.0, value - margin),
                 high=share * min(1.0, value + margin) + left_out,
                 rows=round(float(kept.rows)),
@@ -280,8 +276,7 @@ class HitRateSums:
         estimates = [estimate(names[0], *kept.plain())]
         if self.kind == "set":
             estimates.append(estimate("snips", *kept.self_normalized()))
-        predicted = left_out_predicted / self.rows
-        return [*estimates, estimate(names[-1], *kept.controlled(), predicted, len(CONTROLS))]
+        return [*estimates, estimate(names[-1], *kept.controlled(), with_controls=True)]
 
     def _problem(self, kept: RowSums, left_out: float) -> str:
         """Return why these rows give no sound estimate; empty if they do."""
@@ -315,14 +310,14 @@ class HitRateSums:
 
     def required_data(self, hit_rate: float, max_uniform: float = 1.0) -> RequiredData:
         """Return how many rows, or which share of uniform sets below ``max_uniform``, an answer would take."""
+        if not hit_rate:  # rows without a hit do not tell
+            return RequiredData(None, None)
         rows = uniform = None
         propensities: Literal["", "missing", "doubtful", "wrong"] = ""
-        if not hit_rate:  # rows without a hit do not tell
-            return RequiredData(rows, uniform)
         min_n_eff = max(MIN_ROWS, MIN_HITS / hit_rate)
         left_out = 1.0
         if self.bins.rows.sum() >= 2:
-            kept, left_out, _ = self._kept_rows()
+            kept, left_out = self._kept_rows()
             n_eff, variance_rows, bias = float(kept.n_eff), float(kept.variance_rows), kept.weight_bias()
             if left_out <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
@@ -347,12 +342,12 @@ class HitRateEstimator:
     def __init__(self, *, one_set: bool) -> None:
         self.one_set = one_set
         self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
-        self.rows, self.labels_shown = 0, 0.0
+        self.labels_shown = 0.0
 
     def add(self, rows: WeightedRows, p: Array) -> None:
         """Add rows, and the probabilities of their labels by the policy itself or a reward model."""
         hit, pi = rows.hit, rows.inclusion
-        self.rows, self.labels_shown = self.rows + len(hit), self.labels_shown + float(pi.sum())
+        self.labels_shown += float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
         calibrated = self.calibration.calibrate(*expected, hit)
         given = {"has_propensity": rows.has_propensity, "predicted": calibrated[0]}
@@ -364,6 +359,10 @@ class HitRateEstimator:
     def estimates(self, level: float = 0.95) -> tuple[Estimate, ...]:
         """Return all estimates, with intervals of this level."""
         return (*self.by_set.estimates(level), *self.linear.estimates(level))
+
+    @property
+    def rows(self) -> int:
+        return self.linear.rows
 
     @property
     def mean_size(self) -> float:

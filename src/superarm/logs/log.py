@@ -18,7 +18,7 @@ from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
-from superarm.logs.columns import FeatureReader, LogColumns, find_features
+from superarm.logs.columns import LogColumns, NamedFeatures, UnnamedFeatures, find_features
 from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
     BadRow,
@@ -106,25 +106,14 @@ class Log:
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._has_float_labels = False
-        self._check_distinct()
+        if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
+            got = Description(f"the same rows in some of {', '.join(self.names)}")
+            raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
-
-    @property
-    def feature_columns(self) -> Columns:
-        return self._features.feature_columns
-
-    @property
-    def n_features(self) -> int | None:
-        """The length of the dense part of a row; ``None`` before the first one, or if there is none."""
-        return self._features.n_features
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return self._features.missing
-
-    @property
-    def notices(self) -> dict[str, str]:
-        return self._features.notices
+        self.feature_columns, self.missing, self.notices = Columns(), tuple[str, ...](), dict[str, str]()
+        if isinstance(self._features, NamedFeatures):
+            self.feature_columns, self.missing = self._features.columns, self._features.missing
+            self.notices = self._features.notices
 
     def __repr__(self) -> str:
         return f"Log({', '.join(self.names)})"
@@ -179,17 +168,9 @@ class Log:
             self._fingerprints = {one.fingerprint(): name for one, name in named}
         return self._fingerprints
 
-    def _check_distinct(self) -> None:
-        """Refuse a log that is given twice: its rows would count twice."""
-        if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
-            wanted = "different, as rows would count twice"
-            raise InvalidInput.must(
-                "logs", "Log", wanted, Description(f"the same rows in some of {', '.join(self.names)}")
-            )
-
     # ------------------------------------------------------------ columns
 
-    def _find_features(self, declared: list[Columns]) -> FeatureReader:
+    def _find_features(self, declared: list[Columns]) -> NamedFeatures | UnnamedFeatures:
         """Find the features; the first source tells for all of them: ids may begin again in each."""
         source = self.sources[0]
         first_rows = list(islice(_converted_rows(source), SAMPLE))
@@ -200,6 +181,7 @@ class Log:
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
         self._has_float_labels = has_float_labels(self._sample_labels(sample))
+        labels = self._sample_labels(sample)
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
@@ -213,15 +195,11 @@ class Log:
             separator=self.separator,
             owner=self.name,
         )
-        if not declared:
-            features.feature_columns.warnings += self._leak_warnings(features.feature_columns, sample)
+        if isinstance(features, NamedFeatures) and not declared:
+            named = [parse_object(row.get("x")) or row for row in sample]
+            cells = {name: [x.get(name) for x in named] for name in features.columns.names}
+            features.columns.warnings += leak_warnings(features.columns.kinds, cells, labels)
         return features
-
-    def _leak_warnings(self, features: Columns, sample: list[dict[str, Any]]) -> list[str]:
-        """Return a sentence for each feature that holds names of labels, by the sets of the first rows."""
-        named = [parse_object(row.get("x")) or row for row in sample]
-        cells = {name: [x.get(name) for x in named] for name in features.names}
-        return leak_warnings(features.kinds, cells, self._sample_labels(sample))
 
     def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
         """Return the labels of the first rows that can be read."""
@@ -233,23 +211,21 @@ class Log:
 
     def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
-        if set(COLUMNS) <= sample[0].keys():
+        if sample[0].keys() >= set(COLUMNS):
             return set()
-        unrelated = set(DRAW_COLUMNS)
+        unrelated = {name for name in DRAW_COLUMNS if any(row.get(name) is not None for row in sample)}
         for number, row in enumerate(sample):
             where = at_row(owner, number)
             for name in [name for name in unrelated if row.get(name) is not None]:
-                try:
+                with suppress(BadRow):
                     self._check_draw_column(name, row, self._labels(row, where), where)
                     unrelated.discard(name)
-                except BadRow:
-                    continue
-        return {name for name in unrelated if any(row.get(name) is not None for row in sample)}
+        return unrelated
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
-        names, c = list(dict.fromkeys(name for row in sample for name in row)), self.columns
-        if set(COLUMNS) <= set(names):  # a log of ours says by which format it was written
+        names, c = {name: None for row in sample for name in row}, self.columns
+        if names.keys() >= set(COLUMNS):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", owner, f"{LOG_FORMAT}, as this superarm reads", number)
@@ -260,20 +236,18 @@ class Log:
         if c.hit not in names and c.label not in names:
             raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
         for part, name in c.renamed.items():
-            if name not in names and not any(name in row for row in self._dict_rows()):
+            # of JSON lines, some have columns that the first do not
+            rows = (row for source in self.sources for row in _converted_rows(source))
+            if name not in names and not any(isinstance(row, dict) and name in row for row in rows):
                 raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
         for name in c.features or ():
             if name not in names:
                 raise InvalidInput.must("features columns", owner, f"among {listed}", name, choices=names)
 
-    def _dict_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield all rows that can be read; of JSON lines, some have columns that the first do not."""
-        return (row for source in self.sources for row in _converted_rows(source) if isinstance(row, dict))
-
     # ------------------------------------------------------------ one row
 
     def _labels(self, row: dict[str, Any], where: str) -> tuple[Any, ...]:
-        """Return the shown set."""
+        """Return the labels that were shown."""
         c = self.columns
         if len(c.labels) == 1:
             labels = self._parse_labels(row.get(c.labels[0]), c.labels[0], where)
@@ -294,6 +268,7 @@ class Log:
         return tuple(map(whole_label, labels)) if self._has_float_labels else labels
 
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
+        """Return a row of a source in superarm's format as a Record."""
         c, labels = self.columns, self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
         label = None if is_empty(row.get(c.label)) else self._parse_label(row[c.label], c.label, where)
@@ -332,11 +307,9 @@ class Log:
 
     def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any]:
         """Return the order of the draw, the top set, and the rule."""
-        values = {
-            name: None if name in self._unrelated else self._check_draw_column(name, row, labels, where)
-            for name in DRAW_COLUMNS
-        }
-        drawn, top, gamma = (values[key] for key in ("drawn", "top", "gamma"))
+        names = [name for name in DRAW_COLUMNS if name not in self._unrelated]
+        values = {name: self._check_draw_column(name, row, labels, where) for name in names}
+        drawn, top, gamma = map(values.get, ("drawn", "top", "gamma"))
         if self.uniform:
             return drawn, None, UNIFORM
         rule = parse_rule(row.get("rule"), where)

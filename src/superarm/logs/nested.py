@@ -17,10 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm.logs.estimates import Estimate
 from superarm.logs.hit_rates import MAX_UNSUPPORTED
 from superarm.logs.policies import Policy
-from superarm.logs.results import PolicyResult
+from superarm.logs.results import Estimate, PolicyResult
 
 NESTED_MISS = 0.01  # the probability that one of the sets that an interval is cut by misses the truth
 

@@ -87,19 +87,17 @@ def _slots(row: dict[str, Any], actions: list[Any], names: list[Any]) -> list[tu
         return [([names[order[i] - 1] for i in positions], [probabilities[i] for i in positions])]
     slots = []
     for slot, outcome in enumerate(row["_outcomes"]):
-        of_slot = [
-            name for name, action in zip(names, actions, strict=True) if action.get("_slot_id") == slot
-        ]
-        chosen = [int(a) for a in outcome["_a"]]
-        if not chosen or max(chosen) >= len(of_slot):
-            raise ValueError(
-                f"slot {slot} has {len(of_slot)} actions, and shows number {max(chosen, default=0)}"
-            )
-        slots.append(([of_slot[a] for a in chosen], [float(p) for p in outcome["_p"]]))
+        named = zip(names, actions, strict=True)
+        own = [name for name, action in named if action.get("_slot_id") == slot]
+        order = [int(a) for a in outcome["_a"]]
+        if not order or max(order) >= len(own):
+            raise ValueError(f"slot {slot} has {len(own)} actions, and shows number {max(order, default=0)}")
+        slots.append(([own[a] for a in order], [float(p) for p in outcome["_p"]]))
     return slots
 
 
 def _cost(row: dict[str, Any]) -> float | None:
+    """Return the cost of a decision, or of the first slot of a slate; ``None`` if there is none."""
     cost = row.get("_label_cost")
     if cost is None and "_outcomes" in row:
         cost = row["_outcomes"][0].get("_label_cost")
@@ -107,6 +105,7 @@ def _cost(row: dict[str, Any]) -> float | None:
 
 
 def _action_name(action: Any, i: int) -> Any:
+    """Return the name of an action, or else its number ``i``."""
     inner = action.get("i")
     names = (action.get("_tag"), inner.get("id") if isinstance(inner, dict) else None)
     return next((name for name in names if name not in (None, "")), i)

@@ -69,9 +69,8 @@ def parse_labels(value: Any, field: str, where: str, separator: str | None = Non
     if separator is None and len(labels) == 1 and isinstance(value, str):
         mark = next((mark for mark in LIKELY_SEPARATORS if mark in value), None)
         if mark is not None and not value.lstrip().startswith("["):
-            wanted = f"a set such as a;b;c (if {mark!r} stands between labels, set the separator to {mark!r};"
-            wanted = f"{wanted} if this is one label, to ';')"
-            raise BadRow.must(field, where, wanted, value)
+            other = f"if {mark!r} stands between labels, set the separator to {mark!r}; if this is one label, to ';'"
+            raise BadRow.must(field, where, f"a set such as a;b;c ({other})", value)
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Policies: ways to choose sets, which a log can evaluate."""
+"""Policy: a way to choose sets, which a log can evaluate; and its distributions of sets for the rows of a log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
 from superarm.learners import Learner
-from superarm.logs.batches import LogBatch
+from superarm.logs.batches import LogBatch, label_numbers
 from superarm.logs.parsing import BadRow, looks_like_object, parse_numbers, parse_object
-from superarm.logs.relabel import label_numbers
 from superarm.logs.summary import LogSummary
 from superarm.losses import softmax
 
@@ -137,17 +136,16 @@ def _learner_order(learner: Learner, labels: LabelVocabulary, policy: str) -> li
 
 
 class PolicyRunner:
-    """A policy that chooses for batches of a log. It changes nothing in the policy."""
+    """Chooses as a policy would, for batches of a log. It changes nothing in the policy."""
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
         self.policy, self.labels, self.n_features = policy, summary.vocabulary, summary.n_features
         self.labels_in_order = summary.labels is None or summary.labels_given
-        labels, learner = self.labels, policy.learner
+        labels, learner, size = self.labels, policy.learner, policy.size
         self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)
-        self.fixed = (
-            None if policy.fixed is None else label_numbers(labels, policy.fixed, "fixed", policy.name)
-        )
-        size = policy.size
+        self.fixed: list[int] | None = None
+        if policy.fixed is not None:
+            self.fixed = label_numbers(labels, policy.fixed, "fixed", policy.name)
         if size is None or not 1 <= size <= labels.count:
             raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
         self.size: int = size
@@ -170,8 +168,9 @@ class PolicyRunner:
     @property
     def has_probabilities(self) -> bool:
         """Whether its scores are logarithms of probabilities."""
-        learner = self.policy.learner
-        return self.policy.probabilities is not None if learner is None else has_probabilities(learner)
+        if self.policy.learner is None:
+            return self.policy.probabilities is not None
+        return has_probabilities(self.policy.learner)
 
     def scores(self, batch: LogBatch) -> Array:
         """Return the scores of all labels, by row; -inf for those that are never shown."""
@@ -192,10 +191,10 @@ class PolicyRunner:
 
     def distributions(self, batch: LogBatch, s: Array) -> list[SetDistribution]:
         """Return the distribution of the policy's set for each row, given its scores."""
-        everything = range(self.labels.count)
-        eligible = [everything if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
+        all_labels = range(self.labels.count)
+        eligible = [all_labels if row.all() else np.flatnonzero(row).tolist() for row in batch.eligible]
         if self.rule is not None:
-            return [self._draw(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
+            return [self._distribution(self.rule, s[i], labels) for i, labels in enumerate(eligible)]
         pairs = zip(eligible, self._top_sets(batch.eligible, s), strict=True)
         if self.gamma is None:
             return [Mixture.certain(labels, top) for labels, top in pairs]
@@ -213,7 +212,7 @@ class PolicyRunner:
             top &= (p >= self.threshold) | (p == p.max(axis=1, keepdims=True))
         return [np.flatnonzero(row).tolist() for row in top]
 
-    def _draw(self, rule: Rule, s: Array, eligible: Sequence[int]) -> SetDistribution:
+    def _distribution(self, rule: Rule, s: Array, eligible: Sequence[int]) -> SetDistribution:
         candidates = None if isinstance(eligible, range) else eligible
         if self.budget_frozen:
             return rule.distribution(s, eligible=candidates, set_size=self.size)
@@ -264,8 +263,11 @@ class PolicyRunner:
 
 
 def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> Array:
-    """Scores of a function of the features: a NumPy matrix, SciPy's where rows are sparse, a pair of
-    both where they are mixed, or a Polars frame where they have names."""
+    """Return the scores that a function gives for features.
+
+    It gets a NumPy matrix, SciPy's where rows are sparse, a pair of both where they are mixed, or a Polars frame
+    where they have names.
+    """
     if isinstance(X, list):
         require_extra("logs")
         import polars as pl

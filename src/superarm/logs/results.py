@@ -1,20 +1,84 @@
-"""What an evaluation says: a PolicyResult for each policy, and whether the log is what it claims."""
+"""What an evaluation says: an Evaluation has a PolicyResult for each policy, and this an Estimate by each estimator."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from superarm._extras import require_extra
 from superarm._html import Markup, format_rate, interval_bar, label_chips, titled_table
 from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
-from superarm.logs.estimates import Estimate, RequiredData, best_of
 
 if TYPE_CHECKING:
     import polars
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One estimate of a policy's hit rate.
+
+    Attributes:
+        name: ips, snips, dr, pi or pi-dr (`superarm.logs.hit_rates`); or nested (`superarm.logs.nested`).
+        value, low, high: the estimate and its interval, within 0 and 1; NaN where there is a problem.
+        rows: rows it could use.
+        n_eff: how many rows of equal weight would know as much.
+        max_weight: the largest weight.
+        overlap: of these, the share with a weight other than 0.
+        mean_weight: its expectation is 1; else sets are missing, or probabilities are wrong.
+        unsupported: the share of rows that are left out, as they have no weight or too heavy a one; the interval allows
+            for any outcome in them.
+        problem: why it cannot be trusted; empty if it can.
+        width: the width of the interval as it would be uncut: cutting it to [0, 1] does not make it sharper.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    rows: int
+    n_eff: float
+    max_weight: float
+    overlap: float
+    mean_weight: float
+    unsupported: float = 0.0
+    problem: str = ""
+    width: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        value, low, high = (nan,) * 3 if self.problem else (self.value, self.low, self.high)
+        object.__setattr__(self, "width", 2.0 * max(value - low, high - value))
+        for name, number in {"value": value, "low": low, "high": high}.items():
+            object.__setattr__(self, name, float(np.clip(number, 0.0, 1.0)))  # NaN stays NaN
+
+
+def best_of(estimates: Sequence[Estimate]) -> Estimate | None:
+    """Return the sound estimate with the narrowest interval before cutting to [0, 1]; ``None`` if there is none."""
+    sound = [estimate for estimate in estimates if not estimate.problem]
+    return min(sound, key=lambda estimate: estimate.width, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredData:
+    """What it takes to estimate a policy's hit rate.
+
+    Attributes:
+        rows: so many rows like these; ``None`` if no number of them is enough.
+        uniform: or this share of uniform sets in as many rows; ``None`` if there is no such share.
+        propensities: ``"missing"`` where too many rows have none; ``"wrong"`` or ``"doubtful"`` where weights do not
+            average 1: ``"doubtful"`` if sets that were never possible would explain it, too; else empty.
+        fewer_labels: whether an answer for fewer labels of the same ranking would tell the least hit rate.
+    """
+
+    rows: int | None
+    uniform: float | None
+    propensities: Literal["", "missing", "doubtful", "wrong"] = ""
+    fewer_labels: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,8 +87,7 @@ class PolicyResult:
 
     Attributes:
         policy, set_size, rule: which one; ``rule`` is the text that says how it draws.
-        estimates: one for each of `ESTIMATORS`; and ``nested``, where the log can answer for fewer labels of the
-            same ranking alone.
+        estimates: one by each estimator; and nested, where the log can answer for fewer labels alone.
         required: the data that an estimate would take, where there is none.
         mean_size: how many labels it would have shown, on average.
         expected: the hit rate that its probabilities predict, calibrated by the log's answers.
@@ -57,16 +120,22 @@ class PolicyResult:
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
 
     @property
-    def sizes(self) -> str:
-        """The text that says how many labels it shows."""
-        return f"m = {self.set_size}" if self.coverage is None else f"mean size {self.mean_size:.2f}"
+    def size(self) -> str:
+        """How many labels it shows, as text; on average, if a coverage decides."""
+        return str(self.set_size) if self.coverage is None else f"{self.mean_size:.2f}"
+
+    @property
+    def description(self) -> str:
+        """The policy's name, how many labels it shows, and how it draws."""
+        sizes = f"m = {self.size}" if self.coverage is None else f"mean size {self.size}"
+        return f"{self.policy}, {sizes}" if self.rule is None else f"{self.policy}, {sizes}, {self.rule}"
 
     def __repr__(self) -> str:
         best = self.best
         result = "the log cannot answer"
         if best is not None:
             result = f"hit rate {best.value:.4f}, 95 % from {best.low:.4f} to {best.high:.4f}, by {best.name}"
-        return f"PolicyResult({self.title}, {self.sizes}: {result})"
+        return f"PolicyResult({self.description}: {result})"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -112,8 +181,65 @@ class Evaluation:
         return polars.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
     def plot(self) -> Any:
-        """Return the hit rates of all policies with their intervals, as an Altair chart."""
-        return _chart(self)
+        """Return the hit rates against set size with their intervals, a colour for each policy, as an Altair chart."""
+        require_extra("plots")
+        import altair as alt
+        import polars as pl
+
+        from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
+
+        rows: list[dict[str, Any]] = [
+            {
+                "policy": result.title,
+                "set size": result.set_size if result.coverage is None else result.mean_size,
+                "hit rate": result.best.value,
+                "low": result.best.low,
+                "high": result.best.high,
+                "estimate": result.best.name,
+            }
+            for result in self.results
+            if result.best is not None
+        ]
+        if not rows:
+            raise InvalidInput("no figure: the log can answer for no policy")
+        sizes = sorted({row["set size"] for row in rows})
+        policies = list(dict.fromkeys(row["policy"] for row in rows))
+        colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
+        by_policy = alt.Chart(pl.DataFrame(rows)).encode(
+            x=alt.X(
+                "set size:O",
+                title="labels shown, m",
+                axis=alt.Axis(labelAngle=0),
+                scale=alt.Scale(domain=sizes),
+            ),
+            xOffset=alt.XOffset("policy:N", sort=policies),
+            color=alt.Color(
+                "policy:N",
+                title=None,
+                sort=policies,
+                scale=alt.Scale(domain=policies, range=colours),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=400),
+            ),
+        )
+        low = alt.Y("low:Q", title="hit rate, with 95 % intervals", scale=alt.Scale(zero=False))
+        intervals = by_policy.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
+        points = by_policy.mark_point(filled=True, size=70, opacity=1).encode(
+            y="hit rate:Q", tooltip=["policy", "set size", "hit rate", "low", "high", "estimate"]
+        )
+        logged = alt.Chart(pl.DataFrame({"y": [self.hit_rate]}))
+        logged = logged.mark_rule(strokeDash=[5, 4], color="#555").encode(y="y:Q")
+        title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
+        note = f"dashed: what was shown, {self.hit_rate:.3f}; judged by {self.rows:,} rows"
+        unanswered = len(self.results) - len(rows)
+        note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
+        chart = (logged + intervals + points).properties(
+            width=min(900, max(420, 46 * len(rows))),
+            height=280,
+            title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
+        )
+        return with_inline_scripts(
+            chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
+        )
 
     def __repr__(self) -> str:
         shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"
@@ -127,74 +253,11 @@ class Evaluation:
             cells = ("–", "the log cannot answer", "")
             if best is not None:
                 cells = _estimate_cells(best.value, best.low, best.high)
-            size = result.set_size if result.coverage is None else f"{result.mean_size:.2f}"
-            rows.append((result.title, size, *cells, "" if best is None else best.name))
+            rows.append((result.title, result.size, *cells, "" if best is None else best.name))
         head = ("policy", "m", "hit rate", "95 % interval", "", "by")
         estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
         warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)
         return Markup(estimates + warnings)
-
-
-# ---------------------------------------------------------------- the figure
-
-
-def _chart(evaluation: Evaluation) -> Any:
-    """Return the hit rates against set size, a colour for each policy; the log's own dashed."""
-    require_extra("plots")
-    import altair as alt
-    import polars as pl
-
-    from superarm.report.chart import LIGHT, PALETTE, with_inline_scripts
-
-    rows: list[dict[str, Any]] = [
-        {
-            "policy": result.title,
-            "set size": result.set_size if result.coverage is None else result.mean_size,
-            "hit rate": result.best.value,
-            "low": result.best.low,
-            "high": result.best.high,
-            "estimate": result.best.name,
-        }
-        for result in evaluation.results
-        if result.best is not None
-    ]
-    if not rows:
-        raise InvalidInput("no figure: the log can answer for no policy")
-    sizes = sorted({row["set size"] for row in rows})
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    colours = [PALETTE[i % len(PALETTE)] for i in range(len(policies))]
-    by_policy = alt.Chart(pl.DataFrame(rows)).encode(
-        x=alt.X(
-            "set size:O", title="labels shown, m", axis=alt.Axis(labelAngle=0), scale=alt.Scale(domain=sizes)
-        ),
-        xOffset=alt.XOffset("policy:N", sort=policies),
-        color=alt.Color(
-            "policy:N",
-            title=None,
-            sort=policies,
-            scale=alt.Scale(domain=policies, range=colours),
-            legend=alt.Legend(orient="top", columns=2, labelLimit=400),
-        ),
-    )
-    low = alt.Y("low:Q", title="hit rate, with 95 % intervals", scale=alt.Scale(zero=False))
-    intervals = by_policy.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
-    points = by_policy.mark_point(filled=True, size=70, opacity=1).encode(
-        y="hit rate:Q", tooltip=["policy", "set size", "hit rate", "low", "high", "estimate"]
-    )
-    logged = alt.Chart(pl.DataFrame({"y": [evaluation.hit_rate]}))
-    logged = logged.mark_rule(strokeDash=[5, 4], color="#555").encode(y="y:Q")
-    title = f"Hit rate of {rows[0]['policy']}" if len(rows) == 1 else f"Hit rates of {len(rows)} policies"
-    note = f"dashed: what was shown, {evaluation.hit_rate:.3f}; judged by {evaluation.rows:,} rows"
-    unanswered = len(evaluation.results) - len(rows)
-    note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
-    chart = (logged + intervals + points).properties(
-        width=min(900, max(420, 46 * len(rows))),
-        height=280,
-        title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
-    )
-    return with_inline_scripts(
-        chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
-    )
 
 
 def _estimate_cells(value: float, low: float, high: float) -> tuple[str, str, str]:

@@ -112,37 +112,42 @@ def summarize(
     """
     labels_seen: set[Label] = set()
     sizes: Counter[int] = Counter()
-    rows = answered = hits = with_propensity = with_rule = width = 0
-    mixed = False
+    counts = Counter(rows=0, answered=0, hits=0, with_propensity=0, with_rule=0)
+    n_dense = n_sparse = 0
     for record in log:
         decision, x = record.decision, record.decision.x
-        rows += 1
         labels_seen.update(
             decision.labels, decision.top, decision.eligible or (), _labels_in_rule(decision.rule)
         )
         if record.label is not None:
             labels_seen.add(record.label)
         sizes[decision.set_size] += 1
-        answered += record.hit is not None
-        hits += record.hit is True
-        with_propensity += decision.propensity is not None
-        with_rule += decision.rule is not None
+        counts.update(
+            rows=1,
+            answered=record.hit is not None,
+            hits=record.hit is True,
+            with_propensity=decision.propensity is not None,
+            with_rule=decision.rule is not None,
+        )
         if isinstance(x, Row):
-            mixed = mixed or len(x.dense) > 0
-            width = max(width, x.width)
-    if not rows:
+            n_dense, n_sparse = max(n_dense, len(x.dense)), max(n_sparse, x.width)
+        elif not isinstance(x, dict):
+            n_dense = len(x)
+    if not counts["rows"]:
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _all_labels(labels_seen, labels, log.name)
     columns = log.feature_columns.for_labels(count) if len(log.feature_columns) else None
-    dense_and_sparse = (log.n_features, width) if mixed else log.n_features or max(width, n_features or 1)
+    width: Any  # (dense, sparse) if rows have both parts
+    if columns is not None:
+        width = columns.layout.n_features
+    elif n_dense:
+        width = (n_dense, n_sparse) if n_sparse else n_dense
+    else:
+        width = max(n_sparse, n_features or 1)
     return LogSummary(
-        rows=rows,
+        **counts,
         bad=log.bad,
-        answered=answered,
-        hits=hits,
-        with_propensity=with_propensity,
-        with_rule=with_rule,
-        n_features=dense_and_sparse if columns is None else columns.layout.n_features,
+        n_features=width,
         labels=names,
         n_labels=count,
         set_size=sizes.most_common(1)[0][0],

@@ -12,17 +12,15 @@ from typing import Literal
 
 import numpy as np
 
-from superarm._progress import Progress as ProgressBar
-from superarm._progress import with_progress
+from superarm._progress import Progress, with_progress
 from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.logs.estimates import Estimate, best_of
-from superarm.logs.evaluation import PolicyEvaluator, log_loss, run_evaluators
-from superarm.logs.holdout import is_held_out_row
+from superarm.logs.batches import label_numbers, relabel
+from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
-from superarm.logs.relabel import label_numbers, relabel
+from superarm.logs.results import Estimate, best_of
 from superarm.logs.summary import LogSummary
 from superarm.native.randomness import uniform_number
 
@@ -85,7 +83,7 @@ def train(
     passes: int = 1,
     holdout: float = 0.2,
     seed: int = 0,
-    progress: ProgressBar = None,
+    progress: Progress = None,
 ) -> TrainingResult:
     """Teach a learner what a log knows.
 
@@ -108,29 +106,35 @@ def train(
         raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
     began = perf_counter()
 
-    def use(record: Record) -> RowUse:
+    def row_use(record: Record) -> RowUse:
         return "evaluate" if is_held_out_row(record.row_number, holdout, seed) else "learn"
 
     losses_by_passes = dict[int, float]()
-    if passes > 1:
-        losses_by_passes = _validation_losses(log, learner, summary, passes, use, seed, progress)
+    # several passes learn the noise of a small log by heart; only rows that were not learnt from show it
+    if passes > 1 and has_probabilities(learner):
+        share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
+
+        def validation_use(record: Record) -> RowUse:
+            if row_use(record) == "evaluate":  # these judge the model, and so have no say in it
+                return "leave out"
+            return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
+
+        for number in (1, passes):
+            trial = _Trainer(log, copy.deepcopy(learner), summary, validation_use, progress)
+            trial.learn(number)
+            if trial.history:
+                losses_by_passes[number] = trial.history[-1].log_loss
     best = min(losses_by_passes, key=lambda number: losses_by_passes[number], default=passes)
-    trainer = _Trainer(log, learner, summary, use, progress)
+    trainer = _Trainer(log, learner, summary, row_use, progress)
     trainer.learn(best)
     counts = trainer.counts
-    notes = {
-        "logs": log.fingerprints(),
-        "holdout": holdout,
-        "seed": seed,
-        "passes": best,
-        "rows": counts["learnt"],
-    }
+    rows = counts["learnt"]
+    notes = {"logs": log.fingerprints(), "holdout": holdout, "seed": seed, "passes": best, "rows": rows}
     learner.metadata["training"] = [*learner.metadata.get("training", ()), notes]
     hits = np.array([record.hit for record in trainer.held_out_rows], np.float64)
-    # one hit and one miss more: a rate of 0 would be too sure
-    rate = (counts["hits"] + 1.0) / (counts["learnt"] + 2.0)
+    rate = (counts["hits"] + 1.0) / (rows + 2.0)  # one hit and one miss more: a rate of 0 would be too sure
     return TrainingResult(
-        rows=counts["learnt"],
+        rows=rows,
         held_out=counts["held_out"],
         unanswered=counts["unanswered"],
         unusable=counts["unusable"],
@@ -144,25 +148,21 @@ def train(
 
 
 class _Trainer:
-    """Some passes of a learner over a log, each evaluated by rows that are not learnt from.
-
-    ``use`` says what a row is for.
-    """
+    """Some passes of a learner over a log, each evaluated by rows that are not learnt from."""
 
     def __init__(
         self,
         log: Log,
         learner: Learner,
         summary: LogSummary,
-        use: Callable[[Record], RowUse],
-        progress: ProgressBar,
+        row_use: Callable[[Record], RowUse],
+        progress: Progress,
     ) -> None:
-        self.log, self.learner, self.summary, self.progress = log, learner, summary, progress
-        self.use = use
+        self.log, self.learner, self.summary = log, learner, summary
+        self.row_use, self.progress = row_use, progress
         self.names = learner.vocabulary.all()
         self.held_out_rows: list[Record] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
-        self.rows = 0  # learnt from, over all passes
         self.counts: Counter[str] = Counter()  # of the rows of one pass
 
     def learn(self, passes: int) -> None:
@@ -174,7 +174,7 @@ class _Trainer:
             for i, record in enumerate(with_progress(self.log, self.progress, total, "rows")):
                 if i % ANNEALING_ROWS == 0:
                     learner.anneal(1.0 - (number - 1 + i / total) / passes, passes)
-                use = self.use(record)
+                use = self.row_use(record)
                 if record.hit is None:
                     self.counts["unanswered"] += 1
                 elif use == "learn":
@@ -202,7 +202,6 @@ class _Trainer:
             where = at_row(self.log.name, record.row_number)
             label = label_numbers(learner.vocabulary, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
-        self.rows += 1
         self.counts["learnt"] += 1
         self.counts["hits"] += bool(record.hit)
 
@@ -212,37 +211,6 @@ class _Trainer:
         evaluator = PolicyEvaluator(Policy(learner.name, learner=learner), self.summary)
         # without probabilities of the learner's own, a reward model is needed, which learns from all rows
         records = self.held_out_rows if has_probabilities(learner) else self.log
-        run_evaluators([evaluator], records, self.summary, lambda record: self.use(record) == "evaluate")
-        return PassResult(number, self.rows, evaluator.log_loss, best_of(evaluator.overall.estimates()))
-
-
-def _validation_losses(
-    log: Log,
-    learner: Learner,
-    summary: LogSummary,
-    passes: int,
-    use: Callable[[Record], RowUse],
-    seed: int,
-    progress: ProgressBar,
-) -> dict[int, float]:
-    """Return the log loss on validation rows after one pass, and after ``passes``, by the number of passes.
-
-    Several passes learn the noise of a small log by heart; only rows that were not learnt from show it. Those that
-    ``use`` evaluates by are left out, as `evaluate` judges the model by them. Empty for learners without probabilities.
-    """
-    if not has_probabilities(learner):
-        return {}
-    share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
-
-    def validation_use(record: Record) -> RowUse:
-        if use(record) == "evaluate":
-            return "leave out"
-        return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
-
-    losses = dict[int, float]()
-    for number in (1, passes):
-        trainer = _Trainer(log, copy.deepcopy(learner), summary, validation_use, progress)
-        trainer.learn(number)
-        if trainer.history:
-            losses[number] = trainer.history[-1].log_loss
-    return losses
+        run_evaluators([evaluator], records, self.summary, lambda record: self.row_use(record) == "evaluate")
+        rows = number * self.counts["learnt"]
+        return PassResult(number, rows, evaluator.log_loss, best_of(evaluator.overall.estimates()))

@@ -38,6 +38,10 @@ class ImportanceWeights(NamedTuple):
     mean_square: Array  # E[w^2] of each row; NaN if it is not known
     uniform_mean_square: Array  # the same, had the set been drawn uniformly; NaN if it is not known
 
+    def take(self, rows: Array) -> ImportanceWeights:
+        """Return the weights of some rows, by a mask or by their numbers."""
+        return ImportanceWeights(*(column[rows] for column in self))
+
 
 class WeightedRows(NamedTuple):
     """Rows of a log, with their weights for one policy."""
@@ -48,6 +52,17 @@ class WeightedRows(NamedTuple):
     inclusion: Array  # for each row and label, the probability that the policy shows it
     by_set: ImportanceWeights
     linear: ImportanceWeights
+
+    def take(self, rows: Array) -> WeightedRows:
+        """Return some of the rows, by their numbers."""
+        return WeightedRows(
+            self.hit[rows],
+            self.shown[rows],
+            self.has_propensity[rows],
+            self.inclusion[rows],
+            self.by_set.take(rows),
+            self.linear.take(rows),
+        )
 
 
 def weigh_rows(batch: LogBatch, policy: Sequence[SetDistribution]) -> WeightedRows:

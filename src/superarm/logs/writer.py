@@ -52,7 +52,6 @@ class Writer:
             require_extra("logs")
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
-        self._batches = 0  # of a Parquet log, each in a file of its own
         self._files = ExitStack()
 
     def add(
@@ -93,7 +92,8 @@ class Writer:
             self._files.__exit__(kind, error, trace)
             return
         with self._files:
-            self._flush()
+            if self._pending or not self.rows:  # an empty log is a file, too
+                self._flush()
             if self.kind == "parquet":
                 self._join_batches()
             sync(self._part)
@@ -101,8 +101,7 @@ class Writer:
     def _flush(self) -> None:
         rows, self._pending = self._pending, []
         if self.kind == "parquet":
-            _frame(rows).write_parquet(self._folder / f"{self._batches:08}.parquet")
-            self._batches += 1
+            _frame(rows).write_parquet(self._folder / f"{self.rows:012}.parquet")
             return
         first = not self._part.exists()
         with self._part.open("a", encoding="utf-8", newline="") as file:
@@ -139,9 +138,8 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
         for label in [*row["labels"], *([] if row["label"] is None else [row["label"]])]
     )
     label: Any = pl.Int64 if label_numbers_only else pl.String
-    times = {type(row["time"]) for row in rows} - {type(None)}
-    time: Any = pl.String if str in times else pl.Float64
-    lists = {"labels", "drawn", "top", "eligible"}
+    time: Any = pl.String if any(isinstance(row["time"], str) for row in rows) else pl.Float64
+    lists = ("labels", "drawn", "top", "eligible")
     named_rows = any(isinstance(row["x"], dict) for row in rows)
     types: dict[str, Any] = {
         "format": pl.Int32,
