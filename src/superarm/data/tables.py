@@ -355,7 +355,8 @@ def read_npz(path: Path, *, labelled: bool = True) -> dict[str, Any]:
                 X = file.get("X", file.get("x_train"))
             keys = sorted(file)
     except READ_ERRORS as error:
-        raise InvalidInput.must("content", str(path), "an .npz with X and y", error) from error
+        wanted = "an .npz with X and y" if labelled else "a matrix: an .npz with X"
+        raise InvalidInput.must("content", str(path), wanted, error) from error
     if X is None or (labelled and y is None):
         wanted = "X and y, or X_data, X_indices, X_indptr, X_shape and y, or x_train and y_train"
         raise InvalidInput.must("keys", str(path), wanted, keys)
