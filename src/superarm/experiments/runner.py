@@ -6,12 +6,12 @@ What is stored is not run again, what finishes is stored at once.
 from __future__ import annotations
 
 import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def _execute_locally(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | Run
     waiting = {run.key: run for run in runs}
     options: dict[str, Any] = {"n_jobs": jobs, "batch_size": 1, "pre_dispatch": jobs}
     options |= {"return_as": "generator_unordered", "idle_worker_timeout": IDLE_SECONDS}
-    with _interrupts_ignored():  # processes started here never see Ctrl-C: their parent ends them
+    with _interrupts_held_back():  # their parent ends them
         results = Parallel(**options)(delayed(execute_run)(run) for run in runs)
     try:
         for result in results:
@@ -142,16 +142,17 @@ def _execute_locally(runs: Sequence[Run], jobs: int) -> Iterator[RunResult | Run
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C for a moment; only the main thread of Python can."""
-    if threading.current_thread() is not threading.main_thread():
+def _interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for a moment: processes and threads that are started meanwhile never see it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource_tracker.ensure_running()  # which would let it through, were it started meanwhile
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _execute_on_dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
