@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 
 import numpy as np
 import pytest
@@ -35,6 +37,27 @@ def test_all_of_it(live):
         assert client.pending()["pending"] == []
         assert client.info()["labels"] == LABELS
         assert client.stats()["outcomes"] == 3
+
+
+def test_threads_may_share_it(live):
+    """They used to read each other's responses."""
+    with Client(live().url) as client, ThreadPoolExecutor(8) as pool:
+        ids = [f"d{i}" for i in range(400)]
+        assert [shown.id for shown in pool.map(lambda id_: client.decide([0.0] * D, id=id_), ids)] == ids
+
+
+def test_a_response_that_nobody_read_answers_no_other_request(live, monkeypatch):
+    """As after Ctrl-C in a notebook."""
+
+    def interrupt(connection):
+        raise KeyboardInterrupt
+
+    with Client(live().url) as client:
+        monkeypatch.setattr(HTTPConnection, "getresponse", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            client.decide([0.0] * D, id="a")
+        monkeypatch.undo()
+        assert client.decide([0.0] * D, id="b").id == "b"
 
 
 def test_an_outcome_on_a_shared_journal_is_learnt_at_once(shared, live):
@@ -237,14 +260,14 @@ def test_a_change_is_not_sent_again_when_its_answer_was_lost(live):
 def test_a_change_is_tried_again_while_nobody_can_be_reached(live, monkeypatch):
     web = live()
     with Client(web.url) as client:
-        connect, refused = client._connection.connect, [ConnectionRefusedError("not yet")]
+        connect, refused = HTTPConnection.connect, [ConnectionRefusedError("not yet")]
 
-        def late():
+        def late(connection):
             if refused:
                 raise refused.pop()
-            connect()
+            connect(connection)
 
-        monkeypatch.setattr(client._connection, "connect", late)
+        monkeypatch.setattr(HTTPConnection, "connect", late)
         assert client.freeze()["frozen"]
 
 

@@ -7,7 +7,9 @@ import socket
 import ssl
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from random import random
@@ -53,7 +55,7 @@ class UnixConnection(HTTPConnection):
 
 
 class Client:
-    """A connection to a service; one thread at a time.
+    """A client of a service; threads may share it: each request has a connection of its own while it lasts.
 
     Args:
         url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
@@ -75,20 +77,23 @@ class Client:
         timeout: float = 10.0,
         ca_file: str | Path | None = None,
     ) -> None:
+        self._new_connection: Callable[[], HTTPConnection]
+        self._idle_connections: list[HTTPConnection] = []
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
             raise ServiceError(f"url of Client must have a host and a port, got {url!r}: {error}") from error
-        self._connection: HTTPConnection
         self._base_path = parts.path.rstrip("/")
         if parts.scheme == "unix" and parts.path and not parts.netloc:
-            self._connection, self._base_path = UnixConnection(parts.path, timeout=timeout), ""
+            self._new_connection, self._base_path = partial(UnixConnection, parts.path, timeout=timeout), ""
         elif parts.scheme == "https" and parts.hostname:
             trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
-            self._connection = HTTPSConnection(parts.hostname, port, timeout=timeout, context=trust)
+            self._new_connection = partial(
+                HTTPSConnection, parts.hostname, port, timeout=timeout, context=trust
+            )
         elif parts.scheme == "http" and parts.hostname:
-            self._connection = HTTPConnection(parts.hostname, port, timeout=timeout)
+            self._new_connection = partial(HTTPConnection, parts.hostname, port, timeout=timeout)
         else:
             raise ServiceError(f"url of Client must be http://…, https://… or unix:/path, got {url!r}")
         self._headers = {"Content-Type": "application/json"}
@@ -203,7 +208,8 @@ class Client:
         return self._call("POST", CHANGES_PATH, change)
 
     def close(self) -> None:
-        self._connection.close()
+        while self._idle_connections:
+            self._idle_connections.pop().close()
 
     def __enter__(self) -> Client:
         return self
@@ -219,7 +225,8 @@ class Client:
             if attempt:
                 time.sleep(max(pause, min(2.0, 0.05 * 2**attempt) * (0.5 + random())))
             try:
-                status, content, pause = self._send_once(method, path, body)
+                with self._connection() as connection:
+                    status, content, pause = self._send_once(connection, method, path, body)
             except (OSError, HTTPException) as error:
                 failure = ServiceError(f"{self.url} cannot be reached: {error or type(error).__name__}")
                 continue
@@ -231,13 +238,30 @@ class Client:
         assert failure is not None
         raise failure
 
-    def _send_once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+    @contextmanager
+    def _connection(self) -> Iterator[HTTPConnection]:
+        """Lend a connection that no other thread uses."""
+        try:
+            connection = self._idle_connections.pop()
+        except IndexError:
+            connection = self._new_connection()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()  # a response that was not read must not answer the next request
+            raise
+        finally:
+            self._idle_connections.append(connection)
+
+    def _send_once(
+        self, connection: HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> tuple[int, bytes, float]:
         """Send one request; return the status, the content, and the seconds of Retry-After.
 
         The service may have closed a connection that was used before: then it is sent once more, on a new one. A
         change gets a new one, and is never sent twice: the first may have been made.
         """
-        connection, is_change = self._connection, method == "POST" and path == CHANGES_PATH
+        is_change = method == "POST" and path == CHANGES_PATH
         if is_change:
             connection.close()
         while True:
