@@ -216,7 +216,8 @@ class Learner(Parametrised):
         Args:
             X: a matrix, dense or sparse; a pair of both; or a data frame.
             eligible: the only labels that may be shown: one list, or a list for each row.
-            set_size, coverage: as in `decide`.
+            set_size: as in `decide`.
+            coverage: as in `decide`.
         """
         return deciding.decide_many(self, X, eligible, set_size, coverage)
 

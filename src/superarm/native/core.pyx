@@ -29,8 +29,6 @@ cpdef enum:  # why a step was not made; 0: it was
 cdef class Cursor:
     """The position of a learner: its next round, and the part of its rule's state that deciding moves.
 
-    A decision that is made with a ``cursor`` moves the cursor, and not the learner.
-
     Args:
         round: the next round.
         draw_state: what deciding moves in the rule.
