@@ -19,6 +19,8 @@ from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.encoding import max_text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
+from superarm.data.labels import parse_label
+from superarm.data.tables import open_table
 from superarm.errors import InvalidInput
 from superarm.logs import Log, summarize
 
@@ -382,3 +384,28 @@ def test_a_column_of_names_of_labels_is_told() -> None:
         [{"x": row, **answer} for row, answer in zip(features, answers, strict=True)],
     ):
         assert summarize(Log(log)).feature_columns.warnings == [told]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"n_word_features": 1}, "n_word_features of Columns must be 0 or at least 2"),
+        ({"n_word_features": -3}, "n_word_features of Columns must be a whole number of at least 0"),
+        ({"text_width": 1000}, "text_width of Columns must be a power of two, got 1000"),
+        ({"text_width": "wide"}, "text_width of Columns must be a whole number of at least 1"),
+        ({"n_open_numbers": -1}, "n_open_numbers of Columns must be a whole number of at least 0"),
+    ],
+)
+def test_sizes_that_no_row_could_have_are_refused(sizes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Columns([Column("note", "text")], **sizes)
+
+
+def test_a_mark_within_quotes_divides_no_header(tmp_path: Path) -> None:
+    file = tmp_path / "prices.csv"
+    file.write_text('"price, net";"qty, gross"\n1;2\n', encoding="utf-8")
+    assert [dict(row) for row in open_table(file).rows()] == [{"price, net": "1", "qty, gross": "2"}]
+
+
+def test_digits_without_end_are_a_name() -> None:
+    assert parse_label("9" * 5000) == "9" * 5000

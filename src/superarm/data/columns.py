@@ -48,7 +48,7 @@ from superarm.data.inference import (
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput
-from superarm.parameters import parameters
+from superarm.parameters import check_int, parameters
 
 INFERENCE_ROWS = 20_000  # the first rows, from which columns are inferred
 OPEN_NUMBERS = 40  # features for numbers of open columns, unless the first row has more numbers
@@ -109,6 +109,11 @@ class Columns:
             n_word_features = (
                 WORD_FEATURES if n_open_numbers or any(c.has_dense_words for c in declared) else 0
             )
+        check_int("n_open_numbers", "Columns", n_open_numbers, 0)
+        if check_int("n_word_features", "Columns", n_word_features, 0) == 1:
+            raise InvalidInput.must("n_word_features", "Columns", "0 or at least 2: a word has two", 1)
+        if text_width is not None and check_int("text_width", "Columns", text_width, 1).bit_count() != 1:
+            raise InvalidInput.must("text_width", "Columns", "a power of two", text_width)
         if n_word_features and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
         self.dense_part = DensePart(

@@ -40,11 +40,12 @@ def parse_label(cell: Cell) -> Label | None:
     if not isinstance(label, str):
         return label
     text = label.strip()
-    is_number = text.removeprefix("-").isdecimal() and str(int(text)) == text
+    # longer ones Python refuses to convert
+    is_number = len(text) <= 4000 and text.removeprefix("-").isdecimal() and str(int(text)) == text
     return int(text) if is_number else text or None
 
 
-WHOLE_FLOAT = re.compile(r"-?\d+\.0")
+WHOLE_FLOAT = re.compile(r"-?\d{1,4000}\.0")
 
 
 def has_float_labels(labels: Iterable[Label | None]) -> bool:

@@ -164,10 +164,10 @@ def file_table(path: Path, read_rows: Callable[[Path], Iterator[TableRow]]) -> T
 def delimiter_of(header: str) -> str:
     """Return the mark between the columns of a CSV file: the one that splits its header into most of them.
 
-    >>> delimiter_of("age;city;price, in euro")
+    >>> delimiter_of('age;city;"price, net, in euro"')
     ';'
     """
-    return max(",;\t", key=header.count)
+    return max(",;\t", key=re.sub(r'"[^"]*"', "", header).count)
 
 
 def csv_rows(path: Path) -> Iterator[TableRow]:
