@@ -77,4 +77,4 @@ build/native: $(SOURCES) | .venv/build
 clean:
 	rm -rf .venv build dist superarm-demo .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
-	find src \( -name '*.so' -o -name '*.egg-info' \) -prune -exec rm -rf {} +
+	find src \( -name '*.so' -o -name '*.pyi' -o -name '*.egg-info' \) -prune -exec rm -rf {} +

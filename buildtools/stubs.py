@@ -125,7 +125,12 @@ def stubs() -> dict[Path, str]:
 
 
 def write_stubs() -> None:
-    """Write those that are not there, or have changed."""
-    for path, text in stubs().items():
+    """Write those that are not there, or have changed; delete what was built of modules that have gone."""
+    texts = stubs()
+    for path, text in texts.items():
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
+    modules = {path.stem for path in texts}
+    for built in (*NATIVE.glob("*.pyi"), *NATIVE.glob("*.so")):
+        if built.name.partition(".")[0] not in modules:
+            built.unlink()

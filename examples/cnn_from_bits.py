@@ -4,7 +4,7 @@
 
 The network is plain JAX (pip install jax). For each batch its scores go to `superarm.explore.RunnerUp`, which
 chooses a set for every image; all it learns is whether the digit was in the set (`superarm.losses.set_nll`).
-Beside it: the same network with every label told, also at equal bits (MATH.md 11: an answer about m of k
+Beside it: the same network with every label told, also at equal bits (docs/concepts.md: an answer about m of k
 labels holds h(m/k) / log2 k of what a label holds, at the start), and SetLogit on the same pixels.
 """
 

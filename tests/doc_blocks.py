@@ -50,6 +50,8 @@ COMPARED = (
     "most-click-nothing",
     "rows",
     "choosing",
+    "coverage",
+    "own-models",
     "nightly",
     "networks",
     "embeddings",

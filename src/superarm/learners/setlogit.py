@@ -38,7 +38,7 @@ class LikelihoodLearner(ExploringLearner):
     """The model and the update of SetLogit, for learners of bits and for those of labels.
 
     Args:
-        intercept: the share of the constant feature, as a number in [0, 1); True chooses it.
+        intercept: a number in [0, 1), whose square is the share of the constant feature; True chooses it.
         scaling: ``"standard"`` (or ``None``), each column by its own mean and spread, learnt online; ``"unit"``, rows
             of length 1.
         step: the step size of the dense part, its curves too; ``None`` chooses it: 3 with curves, 4 without.

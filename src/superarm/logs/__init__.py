@@ -1,6 +1,6 @@
 """Decision logs: their format, training on them, and what another policy would have done.
 
-A row is a `superarm.decisions.decision.Record`: what was shown, how it was drawn, what came of it.
+A row is a `superarm.decisions.Record`: what was shown, how it was drawn, what came of it.
 
 log.py          Log: reads Parquet, JSON lines, CSV, frames; which columns hold what, and which are features
                 (columns.py), cells (parsing.py), the formats of other tools (other_formats.py)

@@ -19,7 +19,7 @@ E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
 Some rows have no weight: their sets could not show what the policy would. A few others would need weights so
 heavy that they outweigh all the rest. These are left out, by E[w^2] alone and never by what was drawn, so that the
 others stay unbiased. In such rows any outcome is possible, and the interval is made wider by their share; the value
-takes q_B there (ips and snips: the value in the others).
+takes q_B there (ips, snips and pi: the value in the others).
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns only from whether the right label was in a set it chose.
 
-    In ``fit`` and ``partial_fit``, y answers that question and is used for nothing else (unless the
-    learner is one with full information, such as ``"softmax"``).
+    In ``fit`` and ``partial_fit`` the learner is told of y only the answer to that question (unless it is one with full
+    information, such as ``"softmax"``). `fit` itself looks at labels of rows held out, for ``passes`` and ``coverage``.
 
     Args:
         learner: a name as on the command line: ``"set-logit"``, ``"mc-dbf:gamma=0.2"``, …

@@ -1,4 +1,4 @@
-"""What can be computed without data: bounds and moments (bounds.py), estimates of the label (label_estimates.py)."""
+"""Bounds and moments (bounds.py), estimates of the label from a bit (label_estimates.py), Platt scaling (platt.py)."""
 
 from superarm.theory.bounds import (
     TheorySummary,
