@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import comb, exp, factorial, perm, sqrt
+from math import comb, exp, factorial, inf, perm, sqrt
 
 import numpy as np
 import pytest
@@ -13,7 +13,9 @@ import superarm as sa
 from superarm import theory
 from superarm.errors import InvalidInput
 from superarm.explore import dilute_probabilities as dilute
+from superarm.report.theory_charts import bound_floor
 from superarm.theory import label_estimates as estimates
+from superarm.theory.bounds import least_complexity
 
 SMALL = [(k, m) for k, m in SIZES if k < 7]
 
@@ -225,6 +227,38 @@ def test_erratum_7_separable_does_not_mean_no_loss() -> None:
     assert loss(s * 100, 0, 1) == 1.0  # m = 1: never below 1
 
 
+@pytest.mark.parametrize(("k", "m"), [(4, 2), (9, 2), (9, 4), (10, 9)])
+def test_the_least_scores_without_loss(k: int, m: int) -> None:
+    """Of the row's scores that lose nothing, those of `least_complexity` are the shortest."""
+    least = least_complexity(k, m) / 2
+    s = np.full(k, -1.0 / k)
+    s[0] += 1.0
+    s *= m / (m - 1)
+    assert loss(s, 0, m) == pytest.approx(0.0, abs=1e-12)
+    assert s @ s == pytest.approx(least)
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        s = random.normal(size=k) * random.choice([0.1, 1.0])
+        s[0] += random.uniform(0, 4)
+        lost = loss(s, 0, m)
+        assert lost >= 1 - sqrt(s @ s / least) - 1e-12
+        if s[0] - np.sort(s)[-m:].mean() > 0:
+            s /= s[0] - np.sort(s)[-m:].mean()  # a loss of exactly 0
+            assert s @ s >= least - 1e-12
+    assert least_complexity(k, 1) == inf
+
+
+@pytest.mark.parametrize("rounds", [10**3, 10**6, 10**9])
+@pytest.mark.parametrize(("k", "m"), [(9, 1), (9, 2), (9, 4), (100, 2)])
+def test_no_comparison_makes_the_bound_less_than_its_floor(k: int, m: int, rounds: int) -> None:
+    gamma, longest = 0.1, least_complexity(k, m) if m > 1 else 1e4
+    floor = bound_floor(k, m, gamma, rounds)
+    for length in np.linspace(0.001, 1.2, 300):
+        lost = rounds * (max(0.0, 1.0 - length) if m > 1 else 1.0)
+        bound = theory.theorem6_bound(k, m, gamma, rounds, complexity=longest * length**2, loss=lost)
+        assert bound >= floor * (1 - 1e-12)
+
+
 def test_erratum_8_gamma_has_tau1_squared() -> None:
     k, m, T, D = 10, 3, 10**9, 2.0
     best = theory.best_gamma(k, m, T, complexity=D)
@@ -255,3 +289,5 @@ def test_what_it_refuses() -> None:
         theory.best_gamma(10, 4, 0)
     with pytest.raises(InvalidInput, match="complexity of theory must be a number above 0"):
         theory.best_gamma(10, 4, 5, complexity=0.0)
+    with pytest.raises(InvalidInput, match="complexity of theory must be a number above 0, got -1"):
+        theory.theorem6_bound(10, 4, 0.1, 5, complexity=-1.0)

@@ -22,6 +22,14 @@ def as_bit(value: Any) -> bool | None:
     return None
 
 
+def check_bool(parameter: str, owner: str, value: Any) -> bool:
+    """Return what is true or false as `as_bit` has it, or refuse it."""
+    bit = as_bit(value)
+    if bit is None:
+        raise InvalidInput.must(parameter, owner, "true or false", value)
+    return bit
+
+
 def check_int(parameter: str, owner: str, value: Any, minimum: int) -> int:
     """Return a whole number from ``minimum`` to 2**62, or refuse it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:

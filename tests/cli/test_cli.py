@@ -169,7 +169,23 @@ def test_a_learner_from_a_file() -> None:
 def test_theory_json() -> None:
     found = json.loads(superarm("theory", "--labels", "10", "--set-size", "3", "--json"))
     assert found["second_moments"]["minimum-variance"][0] < found["second_moments"]["ordered"][0]
-    assert "Theorem 6" in superarm("theory", "--labels", "10", "--set-size", "3")
+    assert found["complexity"] == pytest.approx(4.05)  # with less no W* has R_T = 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--labels 10 --set-size 3 --rounds 9000000", "… which says nothing"),
+        ("--labels 10 --set-size 3 --complexity 2", "no W* of this D has R_T = 0; that takes 4.05"),
+        ("--labels 10 --set-size 1", "… which says nothing: with m = 1 no W* has R_T = 0"),
+        ("--labels 10 --set-size 3", "minimum-variance (ρ = 0.9047)  "),
+        ("--labels 100000 --set-size 20", "\nordered  "),
+        ("--labels 100000 --set-size 20", "\nbound of Lemma 5 (ordered)  "),
+    ],
+)
+def test_theory_says_what_its_numbers_are_about(arguments: str, words: str) -> None:
+    says_more = "9000000" not in arguments  # there the bound is below the rounds
+    assert (words in superarm("theory", *arguments.split())) == says_more
 
 
 def test_errors_are_one_sentence_and_exit_code_2() -> None:

@@ -205,8 +205,22 @@ def test_a_broken_result_file_is_named(tmp_path):
     store = Store(tmp_path / "s")
     run(read_spec(small_spec(tmp_path)), store)
     (tmp_path / "s" / "experiments" / "grid.json").write_text("{")
-    with pytest.raises(InvalidInput, match=r"content of .*grid.json must be JSON"):
+    with pytest.raises(
+        InvalidInput, match=r"content of .*grid.json must be JSON.*delete the file, and run again"
+    ):
         store.experiment("grid")
+
+
+def test_a_result_that_was_cut_off_is_named_and_may_be_deleted(tmp_path):
+    spec, store = read_spec(small_spec(tmp_path)), Store(tmp_path / "s")
+    run(spec, store)
+    file = sorted((tmp_path / "s" / "runs").glob("*.json"))[0]
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(InvalidInput, match=rf"content of .*{file.name} must be JSON.*delete the file"):
+        store.frames("grid")
+    file.unlink()
+    assert run(spec, store).stored == len(spec.runs()) - 1
+    assert len(store.frames("grid")[0]) == len(spec.runs())
 
 
 def test_other_code_is_not_taken_for_the_same(tmp_path):

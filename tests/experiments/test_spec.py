@@ -153,6 +153,18 @@ LEARNER = f'{DATA}[[learners]]\nuse = "mc-dbf"\n'
         (f'{DATA}learners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
         (f'{LEARNER}[[learners]]\nuse = "x"', 5, "must be one of .*perceptron"),
         (f"{LEARNER}params = {{ gama = 1 }}", 4, "gama of MCDBF must be one of its"),
+        (
+            f"{LEARNER}params = {{ seed = 1 }}",
+            4,
+            "seed of MCDBF must be left out of its parameters: .* seeds",
+        ),
+        (f'{DATA}learners = ["set-logit:seed=1"]', 2, "seed of SetLogit must be left out .*, got 1"),
+        (f'{LEARNER}params = {{ gate = "no" }}', 3, "gate of MCDBF must be true or false, got 'no'"),
+        (
+            f'{FIGURE}kind = "bound"\none_chart = true',
+            5,
+            "one_chart of .* must be left out with kind 'bound'",
+        ),
         (f"{LEARNER}set_sizes = [11]", 4, "must be below n_labels = 10, got 11"),
         (f"{MCDBF}gammas = [0.1, 1.5]", 3, r"gammas\[1\] of .* must be a number of at most 1, got 1.5"),
         (f'{MCDBF}gammas = "worst"', 3, "gammas of .* or 'best'"),

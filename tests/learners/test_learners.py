@@ -37,6 +37,23 @@ def weights(learner):
     return state["weights.sparse"]
 
 
+@pytest.mark.parametrize("name", ["mc-dbf", "mc-slp"])
+def test_a_gate_is_true_or_false(name):
+    for word, gate in {
+        "true": True,
+        "yes": True,
+        "on": True,
+        "1": True,
+        "false": False,
+        "No": False,
+        "off": False,
+    }.items():
+        assert make(f"{name}:gate={word}", n_labels=3, n_features=2).gate is gate
+    for word in ("maybe", "2", "none"):
+        with pytest.raises(InvalidInput, match=r"gate of \w+ must be true or false, got"):
+            make(f"{name}:gate={word}", n_labels=3, n_features=2)
+
+
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("spec", SPECS)
 def test_check(spec, check):

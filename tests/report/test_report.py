@@ -237,7 +237,11 @@ seeds = 2
 set_sizes = [2]
 gammas = [0.1, 0.2]
 data = ["synsep"]
-learners = [{ use = "mc-dbf", name = "MC-DBF" }, { use = "perceptron", name = "Perceptron" }]
+learners = [
+  { use = "mc-dbf", name = "MC-DBF" },
+  { use = "mc-dbf:gate=true", name = "gated" },
+  { use = "perceptron", name = "Perceptron" },
+]
 [[figures]]
 kind = "bound"
 y = "miss_rate"
@@ -251,14 +255,45 @@ kind = "second-moment"
     bound, moments = (charts_of(store, i) for i in (0, 1))
     assert [chart.name for chart in (*bound, *moments)] == ["grid-0-synsep", "grid-1-gamma", "grid-1-k"]
     series = {point["series"] for point in points(bound[0])}
-    gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")  # the Perceptron has no gamma, and so no bound
+    gammas = ("m = 2, γ = 0.1", "m = 2, γ = 0.2")
     assert series == {
-        *(f"{name}, {gamma}" for name in ("MC-DBF", "bound") for gamma in gammas),
+        *(f"{name}, {gamma}" for name in ("MC-DBF", "gated", "bound") for gamma in gammas),
         *("Perceptron, m = 2", "all rounds are misses"),
     }
-    assert "MC-DBF with m = 2 has" in page
+    assert "MC-DBF with m = 2, γ = 0.1 has" in page
+    assert "MC-DBF with m = 2, γ = 0.2 has" in page
     assert "the bound is at least" in page
-    assert "Perceptron with m = 2 has" not in page
+    assert "Perceptron with m = 2" not in page  # Theorem 6 is about neither
+    assert "gated with m = 2" not in page
+
+
+@pytest.mark.parametrize(
+    ("misses", "words"),
+    [
+        (0.0, "has 0 misses in 1,000,000 rounds; the bound is at least 536,451, and there is no miss"),
+        (0.4, "has 0.4 misses in 1,000,000 rounds; the bound is at least 536,451, 1,341,128 times as many"),
+        (500_000.0, "1.07 times as many"),
+        (536_000.0, "1.00 times as many"),
+        (900_000.0, "536,451, fewer than the misses: it is broken, unless that of these data is higher"),
+    ],
+)
+def test_the_bound_in_words(misses, words):
+    columns = "learner learner_spec params set_size gamma k rounds miss_rate seed"
+    rows = [
+        ("a", "mc-dbf", "{}", 2, 0.1, 9, 10**6, misses / 10**6, 0),
+        ("b", "mc-dbf", '{"estimate":"set"}', 2, 0.1, 9, 10**6, 0.1, 0),
+        ("c", "soba-diag", "{}", 1, 0.1, 9, 10**6, 0.1, 0),
+    ]
+    (sentence,) = figure_findings(Figure("bound"), frame(columns, rows, data="d"), None)
+    assert sentence.startswith("d: a with m = 2, γ = 0.1 has ")
+    assert words in sentence
+
+
+def test_the_bound_says_nothing_about_single_labels():
+    columns = "learner learner_spec params set_size gamma k rounds miss_rate seed"
+    rows = [("a", "mc-dbf", "{}", 1, 0.1, 9, 1000, 0.2, 0)]
+    (sentence,) = figure_findings(Figure("bound"), frame(columns, rows, data="d"), None)
+    assert sentence.endswith("the bound is at least 1,100, more than there are rounds, and so says nothing.")
 
 
 # ---------------------------------------------------------------- findings

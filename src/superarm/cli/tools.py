@@ -69,7 +69,10 @@ def theory(
     set_size: Annotated[int, Option(help="How many are shown, m.")],
     gamma: Annotated[float, Option(help="The share of exploration, in (0, 1].")] = 0.1,
     rounds: Annotated[int, Option(help="How many rounds, T.", min=1)] = 1_000_000,
-    complexity: Annotated[float, Option(help="D = 2 |W*|², for the bound.")] = 2.0,
+    complexity: Annotated[
+        float | None,
+        Option(help="D = 2 |W*|², for the bound; by default the least with which R_T = 0 is possible."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Probabilities, exact variances and the paper's bounds for one problem.
@@ -77,6 +80,7 @@ def theory(
     Example: **superarm theory --labels 10 --set-size 3 --gamma 0.1 --rounds 1000000**
     """
     from superarm.theory import summary
+    from superarm.theory.bounds import SUMMARY_RHO, least_complexity
 
     result = summary(labels, set_size, gamma, rounds, complexity=complexity)
     if as_json:
@@ -98,25 +102,39 @@ def theory(
         ["estimate", "label in the top set", "label outside"],
         [
             *(
-                [name, f"{inside:,.2f}", f"{outside:,.2f}"]
-                for name, (inside, outside) in result.second_moments.items()
+                [
+                    f"{name} (ρ = {SUMMARY_RHO:.4f})" if name == "minimum-variance" else name,
+                    *(_short(moment, 2) for moment in moments),
+                ]
+                for name, moments in result.second_moments.items()
             ),
-            ["bound of Lemma 5 (ordered)", f"{result.lemma5[0]:,.0f}", f"{result.lemma5[1]:,.0f}"],
+            ["bound of Lemma 5 (ordered)", *(_short(bound, 0) for bound in result.lemma5)],
         ],
     )
     print()
-    says_nothing = (
-        [["… which says nothing: it is above the number of rounds", ""]] if result.bound >= rounds else []
-    )
+    least = least_complexity(labels, set_size)
+    reason = None
+    if set_size == 1:
+        reason = "with m = 1 no W* has R_T = 0"
+    elif result.complexity < least * (1.0 - 1e-4):  # a D that was copied from a title is not short
+        reason = f"no W* of this D has R_T = 0; that takes {least:g}"
+    elif result.bound >= rounds:
+        reason = "it is above the number of rounds"
+    says_nothing = [] if reason is None else [[f"… which says nothing: {reason}", ""]]
     print_table(
-        f"Theorem 6 for T = {rounds:,} rounds, D = {complexity:g}, a separating W* (R_T = 0)",
+        f"Theorem 6 for T = {rounds:,} rounds, D = {result.complexity:g}, a separating W* (R_T = 0)",
         ["", ""],
         [
-            ["misses of the top set at most", f"{result.bound:,.0f}"],
+            ["misses of the top set at most", _short(result.bound, 0)],
             *says_nothing,
             ["the γ that makes the bound least (Corollary 8, corrected)", f"{result.best_gamma:.4f}"],
         ],
     )
+
+
+def _short(number: float, decimals: int) -> str:
+    """Return a number with all its digits, where these leave room for what is beside it."""
+    return f"{number:,.{decimals}f}" if number < 1e12 else f"{number:.3g}"
 
 
 def bench(as_json: AsJson = False) -> None:

@@ -107,6 +107,8 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
         ):
             if value not in choices:
                 raise ValueError(f"{name} must be one of {', '.join(filter(None, choices))}")
+        if self.one_chart and self.kind == "bound":
+            raise ValueError("one_chart must be left out with kind 'bound', whose bound is of one data set")
         if not set(self.log) <= set(CHART_AXES):
             raise ValueError(f"log must be a list of the axes {', '.join(CHART_AXES)}")
 
@@ -266,6 +268,11 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
     except SuperarmError as error:
         raise file.error(("learners", i, "use"), error) from error
     params, names = params | entry.params, parameters(cls)
+    if "seed" in params:  # the axis gives it: a run's key has that one alone
+        wanted = "left out of its parameters: the key seeds gives the seeds of all learners"
+        raise file.error(
+            ("learners", i, "params", "seed"), must("seed", cls.__name__, wanted, params["seed"])
+        )
     for name in params:
         if name not in names:
             wanted = f"one of its parameters {', '.join(names)}"

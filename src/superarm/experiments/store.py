@@ -173,6 +173,7 @@ def _read(path: Path, kind: type[Stored]) -> Stored:
         if content.get("format") == FORMAT:
             return msgspec.convert(content, kind, dec_hook=lambda _, numbers: np.array(numbers))
     except msgspec.MsgspecError as error:
-        raise InvalidInput.must("content", str(path), "JSON, as superarm wrote it", error) from error
+        wanted = "JSON, as superarm wrote it (delete the file, and run again)"
+        raise InvalidInput.must("content", str(path), wanted, error) from error
     wanted = f"{FORMAT}: run again, into another directory"
     raise InvalidInput.must("format", str(path), wanted, content.get("format"))

@@ -30,7 +30,7 @@ from superarm.decisions import Decision
 from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
-from superarm.parameters import check_choice, check_number
+from superarm.parameters import check_bool, check_choice, check_number
 from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table
 
 
@@ -68,7 +68,7 @@ class MCDBF(BanditLearner):
     ) -> None:
         super().__init__(**common)
         self.estimate = check_choice("estimate", self.owner, estimate, ESTIMATE_NAMES)
-        self.gate = bool(gate)
+        self.gate = check_bool("gate", self.owner, gate)
         self.margin = None if margin is None else check_number("margin", self.owner, margin, 0.0)
         self.rho = None if rho is None else check_number("rho", self.owner, rho, 0.0, 1.0)
 

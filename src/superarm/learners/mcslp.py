@@ -17,7 +17,7 @@ from superarm.learners.families import CommonParams
 from superarm.learners.learner import Learner
 from superarm.native.core import Core
 from superarm.native.first_order import MCSLPCore
-from superarm.parameters import check_number
+from superarm.parameters import check_bool, check_number
 
 
 class MCSLP(Learner):
@@ -33,7 +33,7 @@ class MCSLP(Learner):
 
     def __init__(self, *, gate: bool = False, margin: float = 1.0, **common: Unpack[CommonParams]) -> None:
         super().__init__(**common)
-        self.gate = bool(gate)
+        self.gate = check_bool("gate", self.owner, gate)
         self.margin = check_number("margin", self.owner, margin, 0.0)
 
     def make_rule(self) -> Rule:

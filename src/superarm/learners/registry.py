@@ -97,7 +97,8 @@ def make_rule(spec: str, parameter: str = "explore", owner: str = "superarm") ->
 
 def parse_value(text: str) -> Any:
     """Return a parameter's value as written on the command line."""
-    words = {"true": True, "false": False, "none": None}
+    yes, no = dict.fromkeys(("true", "yes", "on"), True), dict.fromkeys(("false", "no", "off"), False)
+    words = yes | no | {"none": None}
     if text.lower() in words:
         return words[text.lower()]
     for kind in (int, float):

@@ -10,7 +10,7 @@ import polars as pl
 from superarm.experiments.spec import Figure
 from superarm.report.figures import select_runs
 from superarm.report.stats import differences, paired_difference, with_interval, with_series
-from superarm.report.theory_charts import bound_floor
+from superarm.report.theory_charts import bound_floor, runs_of_theorem_6
 
 RATE_NAMES = {
     "error_rate": "error",
@@ -166,15 +166,22 @@ def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
 
 
 def _bound(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str]:
-    """Compare the misses of each learner that has a gamma with Theorem 6's bound."""
+    """Compare the misses of each learner that Theorem 6 is about with the least that its bound can be."""
     by = ["learner", "set_size", "gamma", "k", "rounds"]
-    table = with_interval(runs.drop_nulls("gamma"), by, "miss_rate").sort("learner", "set_size")
+    table = with_interval(runs_of_theorem_6(runs), by, "miss_rate").sort("learner", "set_size", "gamma")
     for learner, m, gamma, k, rounds, mean in table.select(*by, "mean").iter_rows():
         floor, misses = bound_floor(k, m, gamma, rounds), mean * rounds
-        comparison = "more than there are rounds"
-        if floor < rounds:
-            comparison = f"{floor / misses:,.0f} times as many" if misses else "and there is no miss"
+        if floor >= rounds:
+            comparison = "more than there are rounds, and so says nothing"
+        elif not misses:
+            comparison = "and there is no miss"
+        elif floor < misses:
+            comparison = "fewer than the misses: it is broken, unless that of these data is higher"
+        else:
+            ratio = floor / misses
+            comparison = f"{ratio:,.0f} times as many" if ratio >= 10.0 else f"{ratio:.2f} times as many"
+        count = f"{misses:,.0f}" if misses >= 10.0 else f"{misses:.2g}"  # a mean over seeds
         yield (
-            f"{learner} with m = {m} has {misses:,.0f} misses in {rounds:,} rounds; "
+            f"{learner} with m = {m}, γ = {gamma:g} has {count} misses in {rounds:,} rounds; "
             f"the bound is at least {floor:,.0f}, {comparison}"
         )

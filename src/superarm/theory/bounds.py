@@ -16,6 +16,8 @@ from superarm.native.mcdbf import RHO_GRID
 from superarm.parameters import check_int, check_number
 from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table, inverse_order_sums, log_tau1, tau2
 
+SUMMARY_RHO = float(RHO_GRID[np.argmin(np.abs(RHO_GRID - 0.9))])  # of the minimum-variance estimate's moments
+
 
 def _check(k: int, m: int, gamma: float) -> None:
     if not 1 <= m < k:
@@ -51,7 +53,8 @@ def lemma5_bound(k: int, m: int, gamma: float, *, in_top: bool) -> float:
 def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in_top: bool) -> float:
     """Return E|U~|^2 itself, for |x| = 1: what Lemma 5 bounds; infinite where a float cannot hold it.
 
-    ``estimate`` is MC-DBF's, by name; k, m, gamma and ``in_top`` are as in `lemma5_bound`.
+    ``estimate`` is MC-DBF's, by name; k, m, gamma and ``in_top`` are as in `lemma5_bound`. That of
+    "minimum-variance" is for rho = 0.9047, the value nearest to 0.9 of those that the learner can have.
 
     >>> round(second_moment(10, 4, 0.1, in_top=True), 1), round(lemma5_bound(10, 4, 0.1, in_top=True))
     (3184.2, 1116075)
@@ -61,7 +64,7 @@ def second_moment(k: int, m: int, gamma: float, estimate: str = "ordered", *, in
     _check(k, m, gamma)
     p = overlap_probabilities(k, m, gamma)
     table = estimate_table(k, m, gamma, estimate).values
-    values = table[np.argmin(np.abs(RHO_GRID - 0.9))] if len(table) > 1 else table[0]
+    values = table[np.argmin(np.abs(RHO_GRID - SUMMARY_RHO))] if len(table) > 1 else table[0]
     orders = inverse_order_sums(k, m, gamma) if estimate == "ordered" else None
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -90,10 +93,21 @@ def theorem6_bound(
         complexity: D = 2 |W*|^2 of the comparison W*.
         loss: R_T, the cumulative loss of W*.
     """
+    check_number("complexity", "theory", complexity, 0.0)
     lambda1, lambda2 = _lambdas(k, m, gamma)
     half = lambda1 * complexity / 2.0
     spread = sqrt((lambda2 + 1.0) * complexity * rounds / 2.0)
     return loss + sqrt(half * loss) + 3.0 * max(half, spread) + gamma * rounds
+
+
+def least_complexity(k: int, m: int) -> float:
+    """Return the least D = 2 |W*|^2 with which any row can be without loss (R_T = 0); infinite for m = 1.
+
+    L_avg = 0 means that y is in the top set of W*, with s_y >= 1 + (s_y + the other m - 1 scores there) / m. The
+    shortest scores with that have all others equal, and s_y above them by m / (m-1):
+    |W*|^2 >= |s|^2 >= (m / (m-1))^2 (k-1) / k.
+    """
+    return 2.0 * (m / (m - 1.0)) ** 2 * (k - 1.0) / k if m > 1 else inf
 
 
 def best_gamma(k: int, m: int, rounds: int, *, complexity: float = 2.0) -> float:
@@ -127,7 +141,7 @@ class TheorySummary:
         mean_outside: how many labels of the shown set are not of the top set.
         second_moments: E|U~|^2 of each estimate, with the right label inside and outside of the top set.
         lemma5: the paper's bounds on them.
-        bound: Theorem 6's, on the mistakes.
+        bound: Theorem 6's, on the mistakes; it takes R_T = 0, which no W* has with m = 1 (docs/errata.md 7).
         best_gamma: the gamma that makes it least.
     """
 
@@ -146,9 +160,15 @@ class TheorySummary:
     best_gamma: float
 
 
-def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float = 2.0) -> TheorySummary:
-    """Return the summary of one problem; k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`."""
+def summary(k: int, m: int, gamma: float, rounds: int, *, complexity: float | None = None) -> TheorySummary:
+    """Return the summary of one problem.
+
+    k, m, gamma, ``rounds`` and ``complexity`` are as in `theorem6_bound`; without a complexity it is the least with
+    which R_T can be 0, and 2 for m = 1, where it never is.
+    """
     _check(k, m, gamma)
+    if complexity is None:
+        complexity = least_complexity(k, m) if m > 1 else 2.0
     p = overlap_probabilities(k, m, gamma)
     inside, outside = dilute_moments(k, m, gamma).inclusion.tolist()
     return TheorySummary(
