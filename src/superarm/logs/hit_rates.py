@@ -31,7 +31,7 @@ import numpy as np
 
 from superarm._intervals import student_margin
 from superarm._types import Array
-from superarm.logs.calibration import Calibration
+from superarm.logs.calibration import ExpectationCalibrator
 from superarm.logs.results import Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
@@ -341,7 +341,8 @@ class HitRateEstimator:
 
     def __init__(self, *, one_set: bool) -> None:
         self.one_set = one_set
-        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
+        self.by_set, self.linear = HitRateSums("set"), HitRateSums("linear")
+        self.calibrator = ExpectationCalibrator()
         self.labels_shown = 0.0
 
     def add(self, rows: WeightedRows, p: Array) -> None:
@@ -349,7 +350,7 @@ class HitRateEstimator:
         hit, pi = rows.hit, rows.inclusion
         self.labels_shown += float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
-        calibrated = self.calibration.calibrate(*expected, hit)
+        calibrated = self.calibrator.calibrate(*expected, hit)
         given = {"has_propensity": rows.has_propensity, "predicted": calibrated[0]}
         # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
         q_policy, q_logged = calibrated if self.one_set else expected
