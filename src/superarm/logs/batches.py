@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
-from superarm.decisions.decision import Decision, Label
+from superarm.decisions.decision import Decision
 from superarm.decisions.record import Record
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of, rules

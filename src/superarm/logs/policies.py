@@ -10,9 +10,8 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.decision import Label
 from superarm.decisions.record import Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
 from superarm._files import part_of, sync
-from superarm.decisions.decision import Decision, Label
+from superarm.data.labels import Label
+from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
 from superarm.errors import Description, InvalidInput
 
