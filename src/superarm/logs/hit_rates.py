@@ -187,9 +187,9 @@ class HitRateSums:
             predicted=predicted,
         )
         heaviness = np.where(exact, np.maximum(mean_square, 1.0), 1.0)
-        number = np.ceil(np.log2(heaviness)).clip(0, BINS - 1).astype(np.int64)
+        bin_index = np.ceil(np.log2(heaviness)).clip(0, BINS - 1).astype(np.int64)
         for sums, terms in zip(self.bins, rows, strict=True):
-            np.add.at(sums, number, terms)
+            np.add.at(sums, bin_index, terms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as JSON-ready values, for `from_dict`."""

@@ -63,7 +63,7 @@ def tighten_nested(
 
 
 def _same_ranking(policies: Sequence[Policy]) -> list[list[int]]:
-    """Return the numbers of the policies that show the best labels of one ranking, for each ranking."""
+    """Return the indices of the policies that show the best labels of one ranking, for each ranking."""
     rankings: dict[object, list[int]] = {}
     for i, policy in enumerate(policies):
         if policy.rule is None and policy.target_coverage is None:
