@@ -20,6 +20,7 @@ NAMES = {
     "BEND_AT": "CLIP_START",
     "BEND_LIMIT": "CLIP_LIMIT",
     "Behaviour": "UserBehaviour",
+    "Calibration": "ThresholdCalibration, or ExpectationCalibrator",
     "DecimalMark": "shown_mark",
     "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",

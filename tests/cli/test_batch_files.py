@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -221,6 +223,40 @@ def test_a_model_changed_meanwhile_is_left_alone(
         decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
     assert sa.load(model).seed == 9
     assert not (tmp_path / "d.parquet").exists()
+
+
+def test_of_two_commands_that_end_at_once_one_is_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, made = tmp_path / "rows.csv", tmp_path / "d.parquet"
+    people(20).write_csv(rows)
+    decide_file(model, rows, made)
+    answers = [tmp_path / f"{i}.csv" for i in range(2)]
+    for i, path in enumerate(answers):
+        path.write_text("id,hit\n" + "".join(f"p0-{10 * i + j},yes\n" for j in range(10)))
+    real_read, real_save, both_loaded = batch_files._read_answers, sa.SetLogit.save, Barrier(2)
+
+    def read(*arguments: Any) -> Any:
+        both_loaded.wait(60)
+        return real_read(*arguments)
+
+    def slow_save(self: Any, path: Any) -> None:
+        time.sleep(0.5)
+        real_save(self, path)
+
+    def learn(path: Path) -> str:
+        try:
+            return f"learnt {learn_file(model, made, path).learnt}"
+        except InvalidInput as error:
+            return str(error)
+
+    monkeypatch.setattr(batch_files, "_read_answers", read)
+    monkeypatch.setattr(sa.SetLogit, "save", slow_save)
+    with ThreadPoolExecutor() as threads:
+        refused, learnt = sorted(threads.map(learn, answers))
+    assert refused.endswith("was changed while this command ran: nothing was written, run it again")
+    assert learnt == "learnt 10"
+    assert sa.load(model).answered.count == 10
 
 
 def test_on_the_command_line(model: Path, tmp_path: Path) -> None:

@@ -291,3 +291,17 @@ def test_runs_without_a_promise_have_no_column_for_it(tmp_path):
 def test_set_sizes_bound_a_promise(tmp_path):
     text = 'rounds = 100\nset_sizes = [2, 3]\ndata = ["digits"]\nlearners = ["set-logit:coverage=0.9"]\n'
     assert [one.set_size for one in read_spec(write_spec(tmp_path, text)).runs()] == [2, 3]
+
+
+def test_tables_of_rows_with_text_and_numbers_beside_tables_of_numbers(tmp_path):
+    rows = "".join(f"the text of row {i},{i * 37 % 17 / 4},{'xyz'[i % 3]}\n" for i in range(60))
+    (tmp_path / "mine.csv").write_text("words,number,kind\n" + rows)
+    mine, learners = '{ source = "mine.csv", label = "kind" }', 'learners = ["set-logit"]\nrounds = 50\n'
+    store = Store(tmp_path / "s")
+    for name, data in {"both": f'"digits", {mine}', "texts": mine, "digits": '"digits"'}.items():
+        run(read_spec(write_spec(tmp_path, f"data = [{data}]\n{learners}", name)), store)
+    store.write_tables()
+    widths = polars.read_parquet(tmp_path / "s" / "runs.parquet").select("data", "d").unique()
+    table = open_data(tmp_path / "mine.csv", label="kind")
+    assert isinstance(table.n_features, tuple)
+    assert dict(widths.rows()) == {"digits": 64, "mine": sum(table.n_features)}

@@ -223,6 +223,17 @@ def test_a_file_that_is_no_log_is_refused_at_once(tmp_path, text, columns, messa
         Log(write_log(tmp_path, text), columns=columns)
 
 
+def test_a_row_outside_of_the_block_is_refused_and_not_lost(tmp_path):
+    log, message = Writer(tmp_path / "log.jsonl"), "add of Writer must be in the block of a with statement"
+    with pytest.raises(InvalidInput, match=message):
+        log.add(row(["a"], hit=True))
+    with log:
+        log.add(row(["a"], hit=True))
+    with pytest.raises(InvalidInput, match=message):
+        log.add(row(["a"], hit=True))
+    assert log.rows == len(list(Log(tmp_path / "log.jsonl"))) == 1
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match=r"ending of .* must be one of .parquet, .csv"):
         Log(write_log(tmp_path, GOOD, "log.txt"))

@@ -10,7 +10,7 @@ import pytest
 
 from superarm._intervals import student_margin
 from superarm.logs import Estimate, Policy, PolicyResult, RequiredData
-from superarm.logs.nested import tighten_nested
+from superarm.logs.nested import _same_ranking, tighten_nested
 
 SIZES, ERROR, FREEDOM = (1, 2, 3, 4, 5), 0.02, 300.0
 
@@ -28,8 +28,7 @@ def together(
     propensities: Any = "",
 ) -> list[PolicyResult]:
     """What `tighten_nested` makes of estimates for 1 to 5 labels."""
-    column = "scores"
-    policies = [Policy("p", scores=column, set_size=m) for m in SIZES]
+    policies = [Policy("p", scores=["a", "b"], set_size=m) for m in SIZES]  # each with a list of its own
     results = [
         PolicyResult(
             "p", m, None, (estimate(value, 0.95, problem),), RequiredData(None, None, propensities), m, rate
@@ -88,6 +87,17 @@ def test_what_the_log_cannot_answer_follows_from_fewer_labels() -> None:
     assert many is not None
     assert (many.name, many.value, many.high) == ("nested", 0.9, 1.0)
     assert together([0.5, nan, nan, nan, nan], ("", "x", "x", "x", "x"))[4].best is None  # too low to say
+
+
+def test_only_policies_of_one_ranking_are_nested() -> None:
+    policies = [
+        *(Policy("p", scores=["a", "b"], set_size=m) for m in (1, 2)),
+        *(Policy("q", scores=["b", "a"], set_size=m) for m in (1, 2)),
+        *(Policy("r", probabilities=column, set_size=1) for column in ("a", ["a"])),
+        *(Policy("f", fixed=labels) for labels in ("ab", "ac")),
+        Policy("g", scores=len, set_size=1),
+    ]
+    assert _same_ranking(policies) == [[0, 1], [2, 3], [4, 5], [6], [7], [8]]
 
 
 @pytest.mark.parametrize("propensities", ["doubtful", "wrong"])

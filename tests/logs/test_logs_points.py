@@ -7,7 +7,7 @@ import pytest
 
 import superarm as sa
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
-from superarm.logs.calibration import Calibration
+from superarm.logs.calibration import ExpectationCalibrator
 from superarm.logs.hit_rates import HitRateSums
 from superarm.logs.weights import ImportanceWeights
 
@@ -37,23 +37,23 @@ def test_calibration_puts_expectations_right():
     q = random.uniform(0.02, 0.98, 4_000)
     right = 1 / (1 + np.exp(-(0.5 + 2.0 * np.log(q / (1 - q)))))
     hit = (random.random(len(q)) < right).astype(float)
-    calibration = Calibration()
-    found, _ = calibration.calibrate(q, q, hit)
+    calibrator = ExpectationCalibrator()
+    found, _ = calibrator.calibrate(q, q, hit)
     assert np.abs(found[-500:] - right[-500:]).mean() < 0.02
     assert found[:64] == pytest.approx(q[:64])  # nothing is known yet
-    piecewise, columns = Calibration(), (q, q, hit)
+    piecewise, columns = ExpectationCalibrator(), (q, q, hit)
     parts = [piecewise.calibrate(*(c[i : i + 77] for c in columns))[0] for i in range(0, 4_000, 77)]
     assert np.array_equal(np.concatenate(parts), found)  # batches do not matter
 
 
 def test_a_calibration_survives_answers_that_are_all_alike():
-    calibration = Calibration()
+    calibrator = ExpectationCalibrator()
     q = np.full(1_000, 0.97)
-    found, _ = calibration.calibrate(q, q, np.ones(1_000))
+    found, _ = calibrator.calibrate(q, q, np.ones(1_000))
     assert 0.97 <= found[-1] < 1.0
-    found, _ = calibration.calibrate(q, q, np.zeros(1_000))
+    found, _ = calibrator.calibrate(q, q, np.zeros(1_000))
     assert 0.2 < found[-1] < 0.8
-    assert calibration.calibrate(np.ones(3), np.ones(3), np.ones(3))[0].tolist() == [1.0] * 3
+    assert calibrator.calibrate(np.ones(3), np.ones(3), np.ones(3))[0].tolist() == [1.0] * 3
 
 
 @pytest.mark.slow

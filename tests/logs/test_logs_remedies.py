@@ -142,6 +142,24 @@ def test_fewer_labels_tell_what_more_hit_at_least(tmp_path: Path) -> None:
         run("evaluate", log, "--model", model, "--set-size", "1,2")
 
 
+def test_fewer_labels_tell_it_for_columns_of_scores_too(tmp_path: Path) -> None:
+    path, model = covered(tmp_path, 0.9)
+    log, columns = pl.read_parquet(path), [f"s{label}" for label in range(6)]
+    scores = sa.load(model).scores(np.array(log["x"].to_list(), np.float32))
+    log.with_columns(pl.DataFrame(scores, schema=columns)).write_parquet(tmp_path / "scored.parquet")
+    (tmp_path / "labels.txt").write_text("0\n1\n2\n3\n4\n5\n")
+    options = (
+        "--scores",
+        ",".join(columns),
+        "--labels",
+        tmp_path / "labels.txt",
+        "--set-size",
+        "1,2,3,4",
+        "--grid",
+    )
+    assert "nested" in run("evaluate", tmp_path / "scored.parquet", *options)
+
+
 def test_no_more_uniform_sets_than_the_coverage_allows(tmp_path: Path) -> None:
     log, model = covered(tmp_path, 0.97)
     told = run("evaluate", log, "--model", model, "--set-size", 4)

@@ -20,7 +20,7 @@ from superarm.native.stateless_rules import log_order_probability
 if TYPE_CHECKING:
     from superarm.explore import Rule
 
-__all__ = ["FORMAT", "Decision", "DecisionSets", "Label"]
+__all__ = ["FORMAT", "Decision", "DecisionSets"]
 
 
 FORMAT = 2  # of to_dict; raised when its meaning changes

@@ -133,7 +133,7 @@ def _row(result: RunResult) -> dict[str, Any]:
         "gamma": run.gamma,
         "key": run.key,
         "k": result.n_labels,
-        "d": result.n_features,
+        "d": int(np.sum(result.n_features)),  # of dense and of sparse ones together
         "learner_spec": run.learner_spec,
         "params": canonical_json(dict(run.params)),
         "source": run.source,

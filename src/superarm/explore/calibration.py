@@ -11,7 +11,7 @@ from superarm._types import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class ThresholdCalibration:
     """The threshold of a promised coverage, chosen on held-out rows, and the coverage that it gives there.
 
     Attributes:
@@ -29,7 +29,7 @@ class Calibration:
     capped_misses: float = 0.0
 
     @classmethod
-    def from_rows(cls, p: Array, beliefs: Array, coverage: float, most: int) -> Calibration:
+    def from_rows(cls, p: Array, beliefs: Array, coverage: float, most: int) -> ThresholdCalibration:
         """Return the least threshold that keeps the coverage, if one more row were a miss (split conformal prediction).
 
         Args:

@@ -47,7 +47,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.errors import InvalidInput
-from superarm.explore.calibration import Calibration
+from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
@@ -208,7 +208,7 @@ class Cover(Rule):
             ):
                 warnings.warn(trouble, stacklevel=3)
 
-    def calibrate(self, kernel: Any, calibration: Calibration, round_: int) -> None:
+    def calibrate(self, kernel: Any, calibration: ThresholdCalibration, round_: int) -> None:
         """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over.
 
         Args:

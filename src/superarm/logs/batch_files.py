@@ -7,7 +7,10 @@ rounds were answered, so the same answers are learnt from once, however often th
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -216,9 +219,31 @@ def _write_log(answered: polars.DataFrame, path: Path) -> int:
 
 def _replace(model: Path, digest: str, learner: Learner) -> None:
     """Replace a model file, if it still has this digest."""
-    if file_digest(existing_file(model)) != digest:
-        raise InvalidInput(f"{model} was changed while this command ran: nothing was written, run it again")
-    learner.save(model)
+    with _locked(
+        model.parent
+    ):  # of two commands that end at the same time, the second sees what the first wrote
+        if file_digest(existing_file(model)) != digest:
+            raise InvalidInput(
+                f"{model} was changed while this command ran: nothing was written, run it again"
+            )
+        learner.save(model)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Wait until no other command is in such a block; a folder has a lock on Linux and macOS alone."""
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def _column_names(rows: list[dict[str, Any]]) -> list[str]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
-from superarm.decisions.decision import Decision, Label
+from superarm.decisions.decision import Decision
 from superarm.decisions.record import Record
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of, rules
@@ -118,35 +118,35 @@ def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[list
         size = min(2 * size, most)
 
 
-def _distribution(decision: Decision, all_labels: Sequence[int], number: int) -> SetDistribution | None:
-    """Return what the set of a decision over label numbers was drawn from; ``None`` if its rule is not known."""
+def _distribution(decision: Decision, all_labels: Sequence[int], row_number: int) -> SetDistribution | None:
+    """Return what the set of a decision over label indices was drawn from; ``None`` if its rule is not known."""
     try:
         return distribution_of(decision, all_labels)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        where = at_row("the log", number)
+        where = at_row("the log", row_number)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", decision.rule) from error
 
 
 # ---------------------------------------------------------------- labels
 
 
-def label_numbers(labels: LabelVocabulary, given: Iterable[Label], field: str, owner: str) -> list[int]:
-    """Return the numbers of labels as a log spells them: 3, 3.0 and "3" are one label."""
-    numbers = []
+def label_indices(labels: LabelVocabulary, given: Iterable[Label], field: str, owner: str) -> list[int]:
+    """Return the indices of labels as a log spells them: 3, 3.0 and "3" are one label."""
+    indices = []
     for label in given:
-        number = labels.index_of_text(label)
-        if number is None:
+        index = labels.index_of_text(label)
+        if index is None:
             raise BadRow.must(field, owner, "known labels", label)
-        numbers.append(number)
-    return numbers
+        indices.append(index)
+    return indices
 
 
 def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
-    """Return the decision of a row, with ``names[i]`` for the label of number i."""
+    """Return the decision of a row, with ``names[i]`` for the label of index i."""
     decision, where = record.decision, at_row("the log", record.row_number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
-        return tuple(names[i] for i in label_numbers(labels, given, field, where))
+        return tuple(names[i] for i in label_indices(labels, given, field, where))
 
     eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
     top, rule = own(decision.top, "top"), decision.rule

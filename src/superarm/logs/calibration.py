@@ -21,7 +21,7 @@ PRIOR = 4.0  # answers that a and b as they were count like
 STEPS = 8  # of Newton's method
 
 
-class Calibration:
+class ExpectationCalibrator:
     """Learns as rows come, in their order; the same rows in other batches give the same numbers."""
 
     def __init__(self) -> None:

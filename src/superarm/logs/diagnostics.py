@@ -12,7 +12,7 @@ from superarm._intervals import wilson_interval
 from superarm._types import Array
 from superarm.logs.batches import LogBatch
 from superarm.logs.hit_rates import MIN_ROWS, WARNING_Z
-from superarm.logs.weights import label_index
+from superarm.logs.weights import eligible_index
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ def excess_of_top_labels(batch: LogBatch) -> Array:
     excess = np.full(len(batch), np.nan)
     for i, drawn_from in enumerate(batch.distributions):
         if drawn_from is not None:
-            eligible = label_index(drawn_from)
+            eligible = eligible_index(drawn_from)
             # which of the tied labels are in the top set may depend on the draw; how many of them are does not
             in_top = drawn_from.mean_over_ties(batch.top[i][eligible].astype(np.float64))
             excess[i] = in_top @ (batch.shown[i][eligible] - drawn_from.inclusion())

@@ -2,10 +2,11 @@
 
     ips         mean of w f
     snips       sum of w f / sum of w
-    dr          mean of w f - b (w - 1) - c (w q_S - q_B)      q: what is expected of B's and the logged set
+    dr          mean of w f - b (w - 1) - c (w q_logged - q_policy)
     pi, pi-dr   the same as ips and dr, with the linear weights (see weights.py)
 
-(w - 1) and (w q_S - q_B) are 0 on average, so b and c may be anything: they are those of least variance in the sample
+q_policy and q_logged are what is expected of the policy's set and of the logged one. (w - 1) and
+(w q_logged - q_policy) are 0 on average, so b and c may be anything: they are those of least variance in the sample
 (control variates; Vlassis et al. 2021), so with many rows dr has at most the variance of the others. b = 0 and c = 1
 is the doubly robust estimate as it is usually written.
 
@@ -19,7 +20,7 @@ E[w^4] = E[w^2]^3 of a weight that is either 0 or heavy.
 Some rows have no weight: their sets could not show what the policy would. A few others would need weights so
 heavy that they outweigh all the rest. These are left out, by E[w^2] alone and never by what was drawn, so that the
 others stay unbiased. In such rows any outcome is possible, and the interval is made wider by their share; the value
-takes q_B there (ips, snips and pi: the value in the others).
+takes q_policy there (ips, snips and pi: the value in the others).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 
 from superarm._intervals import student_margin
 from superarm._types import Array
-from superarm.logs.calibration import Calibration
+from superarm.logs.calibration import ExpectationCalibrator
 from superarm.logs.results import Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
@@ -45,7 +46,7 @@ MAX_UNSUPPORTED = 1 / 3  # the share of rows that may be left out
 BINS = 64  # of rows, by the power of two of E[w^2]
 
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
-# y = w f, u = w / E[w] (1 in expectation), c = w q_S - q_B (0 in expectation)
+# y = w f, u = w / E[w] (1 in expectation), c = w q_logged - q_policy (0 in expectation)
 ONE, Y, U, C = range(4)
 CONTROLS, EXPECTED_CONTROLS = [U, C], np.array([1.0, 0.0])
 
@@ -59,7 +60,7 @@ class RowSums(NamedTuple):
     weight: Array  # E[w]
     weight_square: Array  # E[w^2]
     weight_fourth: Array  # E[w^4]
-    residual: Array  # (f - q_S)^2
+    residual: Array  # (f - q_logged)^2
     predicted: Array
 
     @property
@@ -159,7 +160,7 @@ class HitRateSums:
 
         Args:
             has_propensity: whether it is known how probable the set was.
-            q_policy, q_logged: what is expected of the policy's set and the logged one, such that E[w q_S] = q_B.
+            q_policy, q_logged: what is expected of the policy's set and the logged one: E[w q_logged] = q_policy.
             predicted: the expected hit of the policy's set, used where a row has no weight.
         """
         supported = ~np.isnan(weights.w)
@@ -172,10 +173,11 @@ class HitRateSums:
         if not supported.any():
             return
         w, mean, mean_square, _ = weights.take(supported)
-        f, q_B, q_S, predicted = (column[supported] for column in (hit, q_policy, q_logged, predicted))
+        f, predicted = hit[supported], predicted[supported]
+        q_policy, q_logged = q_policy[supported], q_logged[supported]
         self.max_weight = max(self.max_weight, float(np.abs(w).max()))
         exact = ~np.isnan(mean_square)
-        v = np.stack([np.ones(len(w)), w * f, w / mean, w * q_S - q_B], axis=1)
+        v = np.stack([np.ones(len(w)), w * f, w / mean, w * q_logged - q_policy], axis=1)
         rows = RowSums(
             gram=v[:, :, None] * v[:, None, :],
             used=w != 0,
@@ -183,13 +185,13 @@ class HitRateSums:
             weight=np.where(exact, mean, w),
             weight_square=np.where(exact, mean_square, w**2),
             weight_fourth=np.where(exact, mean_square * (mean_square / mean) ** 2, w**4),
-            residual=(f - q_S) ** 2,
+            residual=(f - q_logged) ** 2,
             predicted=predicted,
         )
         heaviness = np.where(exact, np.maximum(mean_square, 1.0), 1.0)
-        number = np.ceil(np.log2(heaviness)).clip(0, BINS - 1).astype(np.int64)
+        bin_index = np.ceil(np.log2(heaviness)).clip(0, BINS - 1).astype(np.int64)
         for sums, terms in zip(self.bins, rows, strict=True):
-            np.add.at(sums, number, terms)
+            np.add.at(sums, bin_index, terms)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sums as JSON-ready values, for `from_dict`."""
@@ -341,7 +343,8 @@ class HitRateEstimator:
 
     def __init__(self, *, one_set: bool) -> None:
         self.one_set = one_set
-        self.by_set, self.linear, self.calibration = HitRateSums("set"), HitRateSums("linear"), Calibration()
+        self.by_set, self.linear = HitRateSums("set"), HitRateSums("linear")
+        self.calibrator = ExpectationCalibrator()
         self.labels_shown = 0.0
 
     def add(self, rows: WeightedRows, p: Array) -> None:
@@ -349,9 +352,9 @@ class HitRateEstimator:
         hit, pi = rows.hit, rows.inclusion
         self.labels_shown += float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
-        calibrated = self.calibration.calibrate(*expected, hit)
+        calibrated = self.calibrator.calibrate(*expected, hit)
         given = {"has_propensity": rows.has_propensity, "predicted": calibrated[0]}
-        # E[w q_S] = q_B: for one set by any q, for a draw or linear weights by a q that is a sum over labels
+        # E[w q_logged] = q_policy: for one set by any q, else (a draw, linear weights) by a q that is a sum over labels
         q_policy, q_logged = calibrated if self.one_set else expected
         self.by_set.add(hit, rows.by_set, q_policy=q_policy, q_logged=q_logged, **given)
         self.linear.add(hit, rows.linear, q_policy=expected[0], q_logged=expected[1], **given)

@@ -23,9 +23,9 @@ from superarm.logs.other_formats import convert_row, open_source
 from superarm.logs.parsing import (
     BadRow,
     is_empty,
+    label_in_cell,
+    labels_in_cell,
     parse_hit,
-    parse_label,
-    parse_labels,
     parse_number,
     parse_object,
     parse_probability,
@@ -180,8 +180,10 @@ class Log:
                 raise first_rows[0]
             raise InvalidInput(f"{source.name} has no rows")
         self._check_columns(sample, source.name)
-        self._has_float_labels = has_float_labels(self._sample_labels(sample))
         labels = self._sample_labels(sample)
+        self._has_float_labels = has_float_labels(labels)
+        if self._has_float_labels:
+            labels = set(map(whole_label, labels))
         self._unrelated = self._unrelated_columns(sample, source.name)
         reserved = self.columns.reserved
         reserved = {name: why for name, why in reserved.items() if name not in self._unrelated}
@@ -260,11 +262,11 @@ class Log:
         return labels
 
     def _parse_label(self, value: Any, name: str, where: str) -> Any:
-        label = parse_label(value, name, where)
+        label = label_in_cell(value, name, where)
         return whole_label(label) if self._has_float_labels else label
 
     def _parse_labels(self, value: Any, name: str, where: str) -> tuple[Any, ...]:
-        labels = parse_labels(value, name, where, self.separator)
+        labels = labels_in_cell(value, name, where, self.separator)
         return tuple(map(whole_label, labels)) if self._has_float_labels else labels
 
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:

@@ -63,12 +63,15 @@ def tighten_nested(
 
 
 def _same_ranking(policies: Sequence[Policy]) -> list[list[int]]:
-    """Return the numbers of the policies that show the best labels of one ranking, for each ranking."""
-    rankings: dict[int, list[int]] = {}
+    """Return the indices of the policies that show the best labels of one ranking, for each ranking."""
+    rankings: dict[object, list[int]] = {}
     for i, policy in enumerate(policies):
         if policy.rule is None and policy.target_coverage is None:
-            ranking = policy.learner or policy.scores or policy.probabilities or policy
-            rankings.setdefault(id(ranking), []).append(i)
+            # columns by their names: each policy may have a list of its own
+            kind = "scores" if policy.scores is not None else "probabilities"
+            by_columns = (kind, policy.columns) if policy.columns else None
+            ranking = by_columns or id(policy.learner or policy.scores or policy.probabilities or policy)
+            rankings.setdefault(ranking, []).append(i)
     return list(rankings.values())
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from superarm.data.cells import is_missing
-from superarm.data.labels import Label
-from superarm.data.labels import parse_label as parse_cell
+from superarm.data.labels import Label, parse_label
 from superarm.errors import InvalidInput
 
 HIT_WORDS = dict.fromkeys(("true", "yes", "y", "1"), True) | dict.fromkeys(("false", "no", "n", "0"), False)
@@ -38,10 +37,10 @@ def is_empty(value: Any) -> bool:
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
-def parse_label(value: Any, field: str, where: str) -> Label:
+def label_in_cell(value: Any, field: str, where: str) -> Label:
     """Return the label in a cell, as all tables spell it; anything else is refused."""
     whole = not isinstance(value, float | np.floating) or (isfinite(value) and float(value).is_integer())
-    label = parse_cell(value) if whole and isinstance(value, str | int | float | np.generic) else None
+    label = parse_label(value) if whole and isinstance(value, str | int | float | np.generic) else None
     if label is None or isinstance(value, bool | np.bool_):
         raise BadRow.must(field, where, "labels (names or whole numbers)", value)
     return label
@@ -63,9 +62,9 @@ def _parse_list(value: Any, field: str, where: str, separator: str | None) -> li
     return value.to_list() if hasattr(value, "to_list") else [value]
 
 
-def parse_labels(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
+def labels_in_cell(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
     """Return the labels in a cell; without a ``separator`` it is a semicolon, and likely others are refused."""
-    labels = tuple(parse_label(part, field, where) for part in _parse_list(value, field, where, separator))
+    labels = tuple(label_in_cell(part, field, where) for part in _parse_list(value, field, where, separator))
     if separator is None and len(labels) == 1 and isinstance(value, str):
         mark = next((mark for mark in LIKELY_SEPARATORS if mark in value), None)
         if mark is not None and not value.lstrip().startswith("["):

@@ -10,15 +10,14 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.decision import Label
 from superarm.decisions.record import Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
 from superarm.learners import Learner
-from superarm.logs.batches import LogBatch, label_numbers
+from superarm.logs.batches import LogBatch, label_indices
 from superarm.logs.parsing import BadRow, looks_like_object, parse_numbers, parse_object
 from superarm.logs.summary import LogSummary
 from superarm.losses import softmax
@@ -127,7 +126,7 @@ def has_probabilities(learner: Learner) -> bool:
 
 
 def _learner_order(learner: Learner, labels: LabelVocabulary, policy: str) -> list[int] | None:
-    """Return the places of the log's labels among the learner's own; ``None`` if these are in the same order."""
+    """Return the indices of the log's labels among the learner's own; ``None`` if these are in the same order."""
     own, logged = ([str(label) for label in known.all()] for known in (learner.vocabulary, labels))
     if sorted(own) != sorted(logged):
         wanted = f"those of the log, {tuple(labels.all())}"
@@ -145,7 +144,7 @@ class PolicyRunner:
         self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)
         self.fixed: list[int] | None = None
         if policy.fixed is not None:
-            self.fixed = label_numbers(labels, policy.fixed, "fixed", policy.name)
+            self.fixed = label_indices(labels, policy.fixed, "fixed", policy.name)
         if size is None or not 1 <= size <= labels.count:
             raise InvalidInput.must("set_size", policy.name, f"in 1..{labels.count}", size)
         self.size: int = size
@@ -247,11 +246,11 @@ class PolicyRunner:
         if by_label is not None:
             # None: missing in a table
             value = {label: score for label, score in by_label.items() if score is not None}
-            numbers = label_numbers(self.labels, value, field, where)
-            if eligible.sum() > eligible[numbers].sum():
+            indices = label_indices(self.labels, value, field, where)
+            if eligible.sum() > eligible[indices].sum():
                 raise BadRow.must(field, where, f"{what} of all labels that could be shown", value)
             s = np.full(k, -FLOAT32_MAX if what == "scores" else 0.0)
-            s[numbers] = parse_numbers(list(value.values()), field, where)
+            s[indices] = parse_numbers(list(value.values()), field, where)
             return s
         if not self.labels_in_order:
             wanted = "given, in the order of the list, where scores come without their labels"

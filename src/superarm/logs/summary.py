@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Row
-from superarm.decisions.decision import Label
 from superarm.errors import InvalidInput
 from superarm.explore import rules
 from superarm.learners import Learner
 from superarm.learners.registry import make
 from superarm.logs.log import Log
-from superarm.logs.parsing import parse_label
+from superarm.logs.parsing import label_in_cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
     cls = None if rule is None else rules().get(rule["name"])
     if rule is None or cls is None:
         return ()
-    return [parse_label(label, "rule", "a log") for key in cls.label_keys for label in rule.get(key, ())]
+    return [label_in_cell(label, "rule", "a log") for key in cls.label_keys for label in rule.get(key, ())]
 
 
 def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:

@@ -16,7 +16,7 @@ from superarm._progress import Progress, with_progress
 from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
-from superarm.logs.batches import label_numbers, relabel
+from superarm.logs.batches import label_indices, relabel
 from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
@@ -200,7 +200,7 @@ class _Trainer:
             learner.update(decision, hit=record.hit)
         else:
             where = at_row(self.log.name, record.row_number)
-            label = label_numbers(learner.vocabulary, [record.label], "label", where)[0]
+            label = label_indices(learner.vocabulary, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
         self.counts["learnt"] += 1
         self.counts["hits"] += bool(record.hit)

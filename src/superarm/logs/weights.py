@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.labels import Label
 from superarm.explore import Mixture, SetDistribution
 from superarm.explore.dilute_probabilities import log_comb, log_set_probabilities
 from superarm.explore.distributions import NEGLIGIBLE
@@ -39,7 +38,7 @@ class ImportanceWeights(NamedTuple):
     uniform_mean_square: Array  # the same, had the set been drawn uniformly; NaN if it is not known
 
     def take(self, rows: Array) -> ImportanceWeights:
-        """Return the weights of some rows, by a mask or by their numbers."""
+        """Return the weights of some rows, by a mask or by their indices."""
         return ImportanceWeights(*(column[rows] for column in self))
 
 
@@ -54,7 +53,7 @@ class WeightedRows(NamedTuple):
     linear: ImportanceWeights
 
     def take(self, rows: Array) -> WeightedRows:
-        """Return some of the rows, by their numbers."""
+        """Return some of the rows, by their indices."""
         return WeightedRows(
             self.hit[rows],
             self.shown[rows],
@@ -74,10 +73,10 @@ def weigh_rows(batch: LogBatch, policy: Sequence[SetDistribution]) -> WeightedRo
 
 
 def inclusion_of_all(distributions: Sequence[SetDistribution], k: int) -> Array:
-    """Return the inclusion probabilities of all k labels, a row for each distribution over label numbers."""
+    """Return the inclusion probabilities of all k labels, a row for each distribution over label indices."""
     pi = np.zeros((len(distributions), k))
     for row, distribution in zip(pi, distributions, strict=True):
-        row[label_index(distribution)] = distribution.inclusion()
+        row[eligible_index(distribution)] = distribution.inclusion()
     return pi
 
 
@@ -126,14 +125,14 @@ def _linear_weight(
     """
     if not probability > 0.0:
         return nan, nan
-    eligible = label_index(logged)
+    eligible = eligible_index(logged)
     policy = pi[eligible]
     z = logged.solve(policy)
     return float(z[shown[eligible]].sum()), float(z @ policy)
 
 
-def label_index(distribution: SetDistribution) -> list[Label] | slice:
-    """Return the eligible labels, which are numbers, as an index of an array over all labels."""
+def eligible_index(distribution: SetDistribution) -> list[int] | slice:
+    """Return what picks the eligible labels from an array over all labels: their indices, or a slice of all."""
     return slice(None) if isinstance(distribution.eligible, range) else list(distribution.eligible)
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
 from superarm._files import part_of, sync
-from superarm.decisions.decision import Decision, Label
+from superarm.data.labels import Label
+from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     import polars
@@ -26,7 +27,7 @@ ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv":
 
 
 class Writer:
-    """A decision log being written; it appears under its name when it is whole.
+    """A decision log being written in a ``with`` block; it appears under its name at the end, when it is whole.
 
     Args:
         path: a .parquet, .jsonl, .csv or .tsv file.
@@ -53,6 +54,7 @@ class Writer:
         self.rows = 0
         self._pending: list[dict[str, Any]] = []
         self._files = ExitStack()
+        self._open = False
 
     def add(
         self,
@@ -70,6 +72,9 @@ class Writer:
             label: the right label, where the world names it.
             details: id, time, context.
         """
+        if not self._open:  # nothing would ever write what is pending
+            wanted = "in the block of a with statement, at whose end the file is written"
+            raise InvalidInput.must("add", "Writer", wanted, Description(f"{self.path} outside of it"))
         if isinstance(decision, Decision):
             decision = Record.from_decision(decision, hit=hit, label=label, **details)
         self._pending.append(decision.to_dict())
@@ -83,11 +88,13 @@ class Writer:
             # a Parquet file ends with its index, so batches are joined, streaming, at the end
             folder = TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
             self._folder = Path(self._files.enter_context(folder))
+        self._open = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._open = False
         if kind is not None:
             self._files.__exit__(kind, error, trace)
             return

@@ -17,7 +17,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.decisions.decision import Decision
-from superarm.explore.calibration import Calibration
+from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.cover import Cover
 from superarm.losses import softmax
 from superarm.sklearn.scorer import log_losses, shown_mask
@@ -153,7 +153,7 @@ def orders(n_rows: int, passes: int, random: np.random.RandomState, *, shuffle: 
 
 def try_on_held_out_rows(
     learner: Learner, data: TrainingRows, passes: int, *, shuffle: bool
-) -> tuple[int, Calibration | None]:
+) -> tuple[int, ThresholdCalibration | None]:
     """Choose the number of passes, and the threshold of a target coverage, on held-out rows.
 
     Copies of the new learner learn from the other rows. One pass replaces ``passes`` if its loss on held-out rows is
@@ -164,7 +164,7 @@ def try_on_held_out_rows(
     """
     rule = learner.rule if isinstance(learner.rule, Cover) else None
     if len(data) < MIN_ROWS or (rule is None and passes == 1):
-        return passes, None if rule is None else Calibration()
+        return passes, None if rule is None else ThresholdCalibration()
     random = np.random.RandomState(learner.seed % 2**32)
     parts = np.array_split(random.permutation(len(data)), max(PARTS, len(data) // MAX_PART))
 
@@ -190,7 +190,7 @@ def try_on_held_out_rows(
     p = softmax(all_scores[:, showable])
     samples = [np.arange(len(held_out)), *held_out.surer_rows()]
     calibrations = [
-        Calibration.from_rows(p[rows], posterior[rows][:, showable], rule.coverage, learner.set_size)
+        ThresholdCalibration.from_rows(p[rows], posterior[rows][:, showable], rule.coverage, learner.set_size)
         for rows in samples
     ]
     return passes, max(calibrations, key=lambda one: (one.threshold < inf, one.threshold))
