@@ -20,7 +20,7 @@ NAMES = {
     "BEND_AT": "CLIP_START",
     "BEND_LIMIT": "CLIP_LIMIT",
     "Behaviour": "UserBehaviour",
-    "DecimalMark": "shown_mark",
+    "DecimalMark": "count_marks",
     "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
