@@ -11,6 +11,7 @@ from superarm import errors
 from superarm.data.rows import Layout, as_row, as_rows, conform_row, densify
 from superarm.errors import FeedbackError, InvalidInput, SuperarmError, WeightsOverflow, must
 from superarm.learners.registry import make, parse
+from superarm.service import Service
 
 SIZES = {"n_labels": 4, "n_features": 3}
 HERE = Path(__file__).parent
@@ -89,6 +90,28 @@ def test_the_template():
 def test_parameters(params, message):
     with pytest.raises(InvalidInput, match=message):
         sa.MCDBF(**{**SIZES, **params})
+
+
+@pytest.mark.parametrize(
+    ("owner", "make"),
+    [
+        ("SetLogit", lambda labels, path: sa.SetLogit(labels=labels)),
+        ("SetLogit", lambda labels, path: sa.SetLogit(labels=["x", "y"]).add_labels(labels)),
+        ("RunnerUp", lambda labels, path: sa.explore.RunnerUp(set_size=1, labels=labels)),
+        ("Arrays", lambda labels, path: sa.streams.Arrays([[1.0], [2.0]], ["a", "b"], labels=labels)),
+        ("Labelling", lambda labels, path: sa.Labelling([{"n": 1.0}, {"n": 2.0}], labels=labels)),
+        ("Service", lambda labels, path: Service.open(path / "journal.db", labels=labels)),
+    ],
+)
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_labels_have_an_order(owner, make, kind, tmp_path):
+    """That of a set is another one in every process, and draws with a seed would be, too."""
+    message = (
+        rf"^labels of {owner} must be in an order, as in a list .*, got a {kind.__name__}, which has none$"
+    )
+    with pytest.raises(InvalidInput, match=message):
+        make(kind(["a", "b", "c"]), tmp_path)
+    assert sa.SetLogit(labels={"b": 1, "a": 2}.keys()).labels == ("b", "a")
 
 
 @pytest.mark.parametrize(

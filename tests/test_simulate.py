@@ -279,6 +279,18 @@ def test_bad_simulations():
         simulate(sa.Perceptron(n_labels=4, n_features=2), stream, 5)
 
 
+@pytest.mark.parametrize("source", [(X, Y), [X, Y], X, None])
+def test_what_is_no_stream_is_refused_with_the_way_to_one(source):
+    wanted = r"^stream of superarm must be a stream, .*; X and y are superarm.streams.Arrays\(X, y\), got a "
+    with pytest.raises(InvalidInput, match=wanted):
+        simulate(sa.Perceptron(n_labels=3, n_features=2), source, 5)
+
+
+def test_a_path_is_a_stream(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, y=Y)
+    assert simulate(sa.Perceptron(n_labels=3, n_features=2), tmp_path / "a.npz", 5).rounds[-1] == 5
+
+
 def test_a_stream_that_ends_early_is_told():
     class Ends(Arrays):
         def chunks(self, seed):

@@ -307,6 +307,20 @@ def test_what_is_refused(digits, call, message):
         call(SetFeedbackClassifier(passes=1, random_state=0), X[:50], y[:50])
 
 
+@pytest.mark.parametrize("gap", [None, float("nan"), pd.NA])
+@pytest.mark.parametrize("in_series", [False, True])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "score"])
+def test_a_label_that_is_missing(digits, gap, in_series, method):
+    X, y = digits
+    labels = [*y[:20], gap, *y[21:50]]
+    model = SetFeedbackClassifier(passes=1, random_state=0)
+    if method == "score":
+        model.fit(X[:50], y[:50])
+    more = {"classes": np.unique(y)} if method == "partial_fit" else {}
+    with pytest.raises(InvalidInput, match=r"^y of .* must be a label in every row .*, got none in row 21$"):
+        getattr(model, method)(X[:50], pd.Series(labels) if in_series else labels, **more)
+
+
 @pytest.mark.parametrize(
     ("shown", "message"),
     [

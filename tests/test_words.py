@@ -22,6 +22,7 @@ NAMES = {
     "Behaviour": "UserBehaviour",
     "Calibration": "ThresholdCalibration, or ExpectationCalibrator",
     "DecimalMark": "shown_mark",
+    "DecimalMark": "count_marks",
     "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",

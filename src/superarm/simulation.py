@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
+from os import PathLike
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from superarm._html import format_rate, sparkline, titled_table
 from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.groups import GroupCoverage, Groups, coverage_by
 
 if TYPE_CHECKING:
@@ -293,9 +294,14 @@ def as_stream(source: Stream | Any) -> Stream:
     """Return a stream as it is, that of a name or a file, or that of a data frame with a column ``label``."""
     from superarm.streams import from_frame, open_data
 
-    if isinstance(source, str):
-        return open_data(source)
-    return from_frame(source) if is_named_rows(source) else source
+    if isinstance(source, str | PathLike):
+        return open_data(str(source))
+    if is_named_rows(source):
+        return from_frame(source)
+    if not hasattr(source, "chunks"):
+        wanted = "a stream, a name, a file, or a table with a column label; X and y are superarm.streams.Arrays(X, y)"
+        raise InvalidInput.must("stream", "superarm", wanted, Description(f"a {type(source).__name__}"))
+    return source
 
 
 def _check_fit(learner: Any, stream: Stream) -> None:

@@ -163,7 +163,7 @@ def test_a_cell_is_read_as_its_column() -> None:
         *("7", "7", "7", None, None, None, "NA", "true")
     ]
     assert read("numbers", "7", 7, "NA", "many", "12 %", "1,234.5", "3,5") == [
-        *(7.0, 7.0, None, "many", 12.0, 1234.5, "3,5")
+        *(7.0, 7.0, None, "many", 12.0, 1234.5, 3.5)
     ]
     assert read("numbers", "3,5", "1.234,5", "12", decimal=",") == [3.5, 1234.5, 12.0]
     assert read("yes or no", "yes", False, "?", "1") == [1.0, 0.0, None, 1.0]
@@ -295,6 +295,77 @@ def test_whether_a_point_means_thousands(
     columns = Columns.infer(table)
     assert columns.columns["a"].parse(cells[1], "this") == read
     assert [warned in one for one in columns.warnings] == [True] * bool(warned)
+
+
+@pytest.mark.parametrize("n_commas", [12, 30, 48])
+def test_both_decimal_marks_in_one_column_are_read(n_commas: int) -> None:
+    cells = [f"{i * 7 % 60},50 €" if i < n_commas else f"{i * 7 % 60}.50" for i in range(60)]
+    columns = Columns.infer({"price": cells, "kind": ["a", "b"] * 30})
+    assert columns.descriptions["price"] == "numbers, with decimal commas and points"
+    assert not columns.warnings
+    notices: dict[str, str] = {}
+    rows = columns.rows({"price": cells, "kind": ["a"] * 60}, "this", notices=notices)
+    assert rows.dense[:, 0].tolist() == [i * 7 % 60 + 0.5 for i in range(60)]
+    assert not notices
+
+
+@pytest.mark.parametrize(("n_commas", "read", "other"), [(20, "1.234", "1234"), (38, "1234", "1.234")])
+def test_both_decimal_marks_leave_thousands_open(n_commas: int, read: str, other: str) -> None:
+    cells = ["12,50" if i < n_commas else "1.234" if i >= 58 else "12.50" for i in range(60)]
+    (warning,) = Columns.infer({"price": cells}).warnings
+    assert warning.startswith(f"2 numbers such as 1.234 in price are read as {read}, since ")
+    assert f'for {other} set "decimal": ' in warning
+
+
+def test_a_unit_that_all_numbers_of_a_column_have_is_taken_off() -> None:
+    numbers = [36.0 + i / 10 for i in range(60)]
+    cells = [f"{number:.1f} °C" for number in numbers]
+    cells[3], cells[5] = "36,3 °C", "high"
+    table = {"temp": [*cells, "-", ""], "kind": ["a", "b"] * 31}
+    for kinds in (None, {"temp": "numbers"}):
+        columns = Columns.infer(table, kinds=kinds)
+        asked = "" if kinds is None else ", as asked for"
+        assert columns.descriptions["temp"] == (
+            f"numbers{asked}, in °C, with decimal commas and points, 1 words, 2 missing"
+        )
+        assert Columns.from_dict(columns.to_dict()) == columns
+        parsed = [columns.columns["temp"].parse(cell, "this") for cell in ("36.5 °C", "36,5°C", "36.5", 36.5)]
+        assert parsed == [36.5] * 4
+        rows = columns.rows(table, "this").dense
+        np.testing.assert_array_equal(np.delete(rows[:60, 0], 5), np.delete(np.float32(numbers), 5))
+    assert columns.columns["temp"].parse("97.7 °F", "this") == "97.7 °F"  # another unit is no such number
+    assert Column("a", "numbers").to_dict() == {"name": "a", "kind": "numbers"}
+
+
+def test_different_units_are_told_and_named_where_numbers_are_asked_for() -> None:
+    cells = [f"{i} min" if i % 3 else f"{i / 60:.2f} h" for i in range(60)]
+    remedy = "time holds numbers with different units (min: 40, h: 20): written in one unit, they are read as numbers"
+    assert remedy in Columns.infer({"time": cells, "kind": ["a", "b"] * 30}).warnings
+    with pytest.raises(
+        InvalidInput, match=r"60 filled cells hold words: numbers .* units \(min: 40, h: 20\)"
+    ):
+        Columns.infer({"time": cells}, kinds={"time": "numbers"})
+    some = [f"{i} min" if i % 3 else str(i) for i in range(60)]
+    (warning,) = Columns.infer({"time": some}).warnings
+    assert (
+        "(min: 40, none: 20): written in one unit, or asked for as numbers, they are read as num" in warning
+    )
+    assert not Columns.infer({"time": some}, kinds={"time": "words"}).warnings
+    assert Columns.infer({"time": some}, kinds={"time": "numbers"}).columns["time"].unit == "min"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["01067 DE", "80331 DE", "10115 DE"] * 20,  # postcodes
+        [f"{i} {street}" for i, street in enumerate(["Main Street", "Oak Ave", "Elm Rd"] * 20)],
+        [f"{i} cards of mine are not working" for i in range(60)],
+        [f"2024-Q{i % 4 + 1}" for i in range(60)],
+    ],
+)
+def test_words_behind_a_number_are_not_always_a_unit(cells: list[str]) -> None:
+    (column,) = Columns.infer({"a": cells}).columns.values()
+    assert (column.kind in ("words", "text"), column.unit) == (True, "")
 
 
 def test_a_number_among_dates_is_told() -> None:

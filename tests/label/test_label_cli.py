@@ -353,6 +353,20 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert "i9 (1), and 2 more; 0 rows without" in notes_about([f"i{i}" for i in range(12)])
 
 
+def test_what_a_column_of_numbers_cannot_read_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [f"{i},50 €" if i % 2 else f"{i}.50" for i in range(59)]
+    rows = [{"amount": cell, "kind": "ab"[i % 2]} for i, cell in enumerate([*cells, "a lot"])]
+    job = sa.Labelling(rows, labels=["hi", "lo"])
+    _describe(job)
+    told = capsys.readouterr().err
+    assert "amount (numbers, with decimal commas and points, 1 words)" in told
+    assert "WARNING: column 'amount' holds numbers, got 'a lot'" in told
+    features = job.rows.encode_items(2).dense
+    assert features[:59, 0].tolist() == [i + 0.5 for i in range(59)]
+
+
 def test_an_export_is_not_labelled_again_as_it_is(labelled: Path, tmp_path: Path, run_here: Any) -> None:
     """Its columns would be learnt from, and what only a model said be taken as right."""
     out = tmp_path / "out.csv"

@@ -288,9 +288,31 @@ def test_a_hit_rate_that_evaluate_would_refuse_is_not_printed(tmp_path):
     path = slates(tmp_path, 200)
     told = run("train", path, "--uniform", "--output", tmp_path / "m.npz")
     assert "cannot say" in told
+    (reason,) = [line for line in told.splitlines() if line.startswith("hit rate: the log cannot answer: ")]
     told = run("evaluate", path, "--uniform", "--model", tmp_path / "m.npz")
     assert "WARNING: this log cannot answer for this policy; about" in told
+    why, remedy = reason.removeprefix("hit rate: the log cannot answer: ").split("; ", 1)
+    assert f"pi, pi-dr: {why}" in told
+    assert f"this policy; {remedy}" in told
     assert "of uniform sets in as many rows" in told or "such rows to judge by would." in told
+    again = ("--output", tmp_path / "m.npz", "--force", "--json")
+    history = json.loads(run("train", path, "--uniform", *again))["history"]
+    assert [(one["hit_rate"], one["problem"]) for one in history] == [(None, f"{why}; {remedy}")]
+
+
+@pytest.mark.parametrize("word", ["ja", "Nein", "2"])
+def test_answers_in_other_words_are_refused_with_a_way_to_map_them(word):
+    rows = {"labels": ["a;b", "a;c", "b;c"], "x1": [1.0, 2.0, 0.5], "solved": ["Yes", "n", word]}
+    columns = LogColumns(hit="solved")
+    message = (
+        r"^solved of the pandas frame, row 3 must be true or false \(1 or 0, yes or no, y or n; empty is no answer; "
+        rf".* in pandas by frame\['solved'\].map\(.*\)\), got '{word}'$"
+    )
+    with pytest.raises(InvalidInput, match=message):
+        list(Log(pd.DataFrame(rows), columns=columns))
+    frame = pd.DataFrame(rows | {"solved": ["ja", "nein", "ja"]})
+    frame["solved"] = frame["solved"].map({"ja": True, "nein": False})
+    assert [record.hit for record in Log(frame, columns=columns)] == [True, False, True]
 
 
 # ---------------------------------------------------------------- scores of somebody's own

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import product
-from math import ceil, isnan
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
@@ -281,7 +280,11 @@ def _print_evaluation(
     )
     for warning in evaluation.warnings:
         print(f"WARNING: {warning}")
-    remedy = partial(_remedy, answered=answered, held_out=held_out, grid=grid)
+    holdout = None if held_out is None else held_out.holdout
+
+    def remedy(result: PolicyResult) -> str:
+        return result.remedy(answered, holdout, fewer_labels=not grid)
+
     if grid:
         _print_grid(evaluation.results, remedy)
     else:
@@ -346,27 +349,3 @@ def _print_result(result: PolicyResult, remedy: Remedy) -> None:
 
 def _interval(low: float, high: float) -> str:
     return f"[{low:.3f}, {high:.3f}]"
-
-
-def _remedy(result: PolicyResult, *, answered: int, held_out: _HeldOut | None, grid: bool) -> str:
-    """Return what it would take for a log with so many answered rows to answer: more rows, or uniform sets."""
-    required = result.required
-    if required.propensities == "missing" and not result.estimates[-1].rows:
-        return "it takes a propensity (or the rule) with every decision"
-    if required.propensities == "missing":
-        return "judge by the rows that have a propensity, if it is chance which lack one (--with-propensity)"
-    remedies = ["no number of such rows would do"]
-    if required.rows is not None:
-        remedies = [f"about {required.rows:,} such rows to judge by would"]
-        share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20  # some more than needed, in twentieths
-        if held_out is not None and held_out.holdout < share <= 0.7:
-            remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
-    if required.uniform is not None:
-        digits = 0 if required.uniform > 0.01 else 2
-        percent = f"{max(required.uniform, 0.0001):.{digits}%}"
-        if_right = "if its propensities are right, " if required.propensities else ""
-        remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
-    if required.fewer_labels and not grid:
-        sizes = ",".join(map(str, range(1, result.set_size + 1)))
-        remedies.append(f"fewer labels may tell how often it hits at least: --set-size {sizes} --grid")
-    return "; ".join(remedies)

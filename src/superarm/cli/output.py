@@ -88,8 +88,7 @@ def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = Non
         yield f"text: hashed to {columns.text_width:,} features for {n_labels:,} labels, {size:,.0f} MB"
     if declared_in is None and columns.left_out:
         yield f"left out: {_group_by_remark(columns.left_out)}"
-    if declared_in is None:
-        yield from (f"WARNING: {warning}" for warning in columns.warnings)
+    yield from (f"WARNING: {warning}" for warning in columns.warnings)
 
 
 def _group_by_remark(columns: dict[str, str]) -> str:

@@ -127,6 +127,8 @@ def _print_passes(result: TrainingResult, name: str, summary: LogSummary) -> Non
         rows.append([str(one.pass_number), f"{one.rows:,}", loss, hit_rate])
     title = f"{name}: learnt from {result.rows:,} rows, judged by {result.held_out:,} others"
     print_table(title, ["pass", "rows learnt", "log loss of the bit", "hit rate of its top set"], rows)
+    if problem := result.history[-1].problem:
+        print(f"hit rate: the log cannot answer: {problem}")
     if result.losses_by_passes:
         losses = ", ".join(f"{loss:.4f} after {number}" for number, loss in result.losses_by_passes)
         print(f"passes: {result.passes} (on rows set aside to choose, the log loss is {losses})")

@@ -37,6 +37,10 @@ GROUPED = {
 UNIT = re.compile(  # around a number
     r"^([+-]?)(?:[€$£¥]\s*|(?:EUR|USD|GBP|CHF)\s+)(?=[\d.+-])|(?<=[\d.])\s*(?:[%€$£¥]|EUR|USD|GBP|CHF)$"
 )
+# a number, and a unit behind it that is no per cent sign and no currency: 36.8 °C, 49 min, 5km/h
+WITH_UNIT = re.compile(
+    r"([+-]?\d(?:[\d.,'\u2019 \u00a0\u202f]*\d)?)\s*((?:[^\W\d_]|[°‰′″\"'])[^\d\s,;]{0,14}(?: [^\d\s,;]{1,9})?)"
+)
 NOT_DIGITS = {mark: re.compile(rf"{SPACES}|{other}") for mark, other in ((".", ","), (",", r"\."))}
 AMBIGUOUS_NUMBER = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")  # thousands, or three decimals
 DECIMAL_COMMA = re.compile(
@@ -83,6 +87,19 @@ def parse_scalar(text: str, decimal: str = ".") -> float | bool | str | None:
 def without_unit(text: str) -> str:
     """Return a number as it is written, without a per cent sign or a currency before or after it."""
     return UNIT.sub(r"\1", text.strip())
+
+
+def split_unit(text: str) -> tuple[str, str] | None:
+    """Return a number as it is written, and the unit behind it; ``None`` for any other text, and for a number alone.
+
+    >>> [split_unit(text) for text in ("36.8 °C", "49min", "-3,5 km/h", "12 €", "12", "12-A", "about 5 min")]
+    [('36.8', '°C'), ('49', 'min'), ('-3,5', 'km/h'), None, None, None, None]
+    """
+    match = WITH_UNIT.fullmatch(text.strip())
+    if match is None or isinstance(parse_by_mark(match[0], "."), float):  # 12 EUR is a number as it is
+        return None
+    number, unit = match.groups()
+    return (number, unit) if isinstance(parse_by_mark(number, "."), float) else None
 
 
 def parse_date(text: str, day_first: bool = True) -> date | None:
@@ -153,21 +170,18 @@ def normalize_text(text: str) -> str:
 # ---------------------------------------------------------------- the decimal mark and codes of a column
 
 
-def shown_mark(texts: Iterable[str]) -> str | None:
-    """Return what stands before decimals in most of the numbers that can be read in one way only; ``None``: in none.
+def count_marks(texts: Iterable[str]) -> Counter[str]:
+    """Return how many of the numbers that can be read in one way only have a comma, and a point, before decimals.
 
-    >>> shown_mark(["3,5", "1.234"]), shown_mark(["12.5 %"]), shown_mark(["1.234", "7"])
-    (',', '.', None)
+    >>> count_marks(["3,5", "1.234"]), count_marks(["12.5 %", "1.234", "7"])
+    (Counter({',': 1}), Counter({'.': 1}))
     """
-    marks = Counter(_mark_of(without_unit(text)) for text in texts)
-    if not marks[","] + marks["."]:
-        return None
-    return "," if marks[","] > marks["."] else "."
+    return Counter(mark for text in texts if (mark := _mark_of(without_unit(text))) is not None)
 
 
-def first_ambiguous(texts: Iterable[str]) -> str | None:
-    """Return the first number such as 1.234, which are thousands or three decimals; ``None`` if there is none."""
-    return next(filter(AMBIGUOUS_NUMBER.fullmatch, map(without_unit, texts)), None)
+def ambiguous_numbers(texts: Iterable[str]) -> list[str]:
+    """Return the numbers such as 1.234, which are thousands or three decimals."""
+    return list(filter(AMBIGUOUS_NUMBER.fullmatch, map(without_unit, texts)))
 
 
 def parse_by_mark(text: str, mark: str) -> float | bool | str | None:
@@ -176,13 +190,22 @@ def parse_by_mark(text: str, mark: str) -> float | bool | str | None:
     return parse_scalar(text, mark if AMBIGUOUS_NUMBER.fullmatch(number) else _mark_of(number) or ".")
 
 
-def describe_ambiguous(number: str, column: str) -> str:
-    """Return how an ambiguous number of a column is read, and what to do if it means something else."""
-    as_read, other = parse_scalar(number), parse_scalar(number, ",")
-    return (
-        f"{number} in {column} is read as {as_read:g}, since no cell and no other column shows what stands "
-        f'before decimals; for {other:g} set "decimal": "," for {column} in a columns file'
-    )
+def describe_ambiguous(number: str, column: str, count: int, mark: str, marks: Counter[str]) -> str:
+    """Return how an ambiguous number of a column is read, and what to do if it means something else.
+
+    Args:
+        number, count: one of its ambiguous numbers, and how many there are.
+        mark: before decimals, by which they are read.
+        marks: of the numbers of the column that can be read in one way only.
+    """
+    other = "," if mark == "." else "."
+    as_read, as_other = parse_scalar(number, mark), parse_scalar(number, other)
+    what = f"{number} in {column} is read as {as_read:g}"
+    why = "no cell and no other column shows what stands before decimals"
+    if marks:
+        what = f"{count:,} numbers such as {number} in {column} are read as {as_read:g}"
+        why = f"{marks[mark]:,} cells show {mark!r} before decimals and {marks[other]:,} show {other!r}"
+    return f'{what}, since {why}; for {as_other:g} set "decimal": "{other}" for {column} in a columns file'
 
 
 def _mark_of(number: str) -> str | None:

@@ -14,9 +14,11 @@ from superarm.data.cells import (
     finite_number,
     is_missing,
     is_text,
+    parse_by_mark,
     parse_date,
     parse_scalar,
     parse_vector,
+    split_unit,
     to_python,
     to_word,
 )
@@ -44,7 +46,8 @@ class Column:
     Attributes:
         name: its name.
         kind: numbers, yes or no, dates, words, text, vector.
-        decimal: the decimal mark of numbers in files of text.
+        decimal: the decimal mark of numbers in files of text that can be read in two ways, as 1.234.
+        unit: what stands behind its numbers in files of text, as °C or min; per cent signs and currencies may always.
         has_time: whether dates have a time of day.
         day_first: whether the day stands first in dates with slashes, where both are possible.
         length: of a vector.
@@ -55,6 +58,7 @@ class Column:
     name: str
     kind: str
     decimal: str = "."
+    unit: str = ""
     has_time: bool = False
     day_first: bool = True
     length: int = 0
@@ -67,6 +71,8 @@ class Column:
             raise InvalidInput.must(f"kind of {self.name!r}", "columns", wanted, self.kind, choices=KINDS)
         if self.decimal not in (".", ","):
             raise InvalidInput.must(f"decimal of {self.name!r}", "columns", "'.' or ','", self.decimal)
+        if not isinstance(self.unit, str):
+            raise InvalidInput.must(f"unit of {self.name!r}", "columns", "a text such as '°C'", self.unit)
         if not isinstance(self.day_first, bool):
             raise InvalidInput.must(f"day_first of {self.name!r}", "columns", "true or false", self.day_first)
         if self.kind == VECTOR and not (isinstance(self.length, int) and self.length > 0):
@@ -120,7 +126,11 @@ class Column:
         when = parse_date(text, self.day_first) if self.kind == DATES else None
         if when is not None:
             return when
+        if self.unit and (parts := split_unit(text)) is not None and parts[1] == self.unit:
+            text = parts[0]
         scalar = parse_scalar(text, self.decimal)
+        if isinstance(scalar, str):  # 12,50 among decimal points can still be read in one way only
+            scalar = parse_by_mark(text, self.decimal)
         if isinstance(scalar, str):
             return parse_date(text, self.day_first) or text
         return None if scalar is None else finite_number(scalar, self.name, owner)

@@ -172,7 +172,7 @@ class Columns:
             descriptions={profile.name: profile.describe() for profile in features},
             rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
-        inferred.warnings = inference_warnings(features, left_out)
+        inferred.warnings = inference_warnings(profiles, features, left_out)
         return inferred
 
     @classmethod

@@ -19,17 +19,19 @@ import numpy as np
 
 from superarm._types import Cell
 from superarm.data.cells import (
+    MISSING_WORDS,
     UNSPACED,
+    ambiguous_numbers,
     are_codes,
+    count_marks,
     date_order,
     describe_ambiguous,
-    first_ambiguous,
     is_code,
     is_missing,
     parse_by_mark,
     parse_date,
     parse_vector,
-    shown_mark,
+    split_unit,
     to_python,
 )
 from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, ColumnKinds
@@ -39,6 +41,7 @@ from superarm.errors import InvalidInput
 
 MAJORITY = 0.9  # of the cells decide the kind of a column
 ENOUGH_ROWS = 20  # before a column is called an index, an id or a constant
+MAX_UNITS, MAX_LISTED_UNITS = 20, 5  # of one column, and in a message; 12 Main Street has another meaning
 MANY_WORDS = 1024  # different words, from which on a column of words is hashed into the sparse part
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
@@ -89,11 +92,19 @@ class ColumnProfile:
         python_values = _parse_json_lists([to_python(cell) for cell in cells])
         self.n_rows = len(python_values)
         texts = [value for value in python_values if isinstance(value, str)]
+        self.units, self.unit = Counter[str](), ""  # behind its numbers; the one that is taken off them
+        if kind in (None, NUMBERS):
+            self._find_unit(python_values)
+        if self.unit:
+            python_values = [self._without_unit(value) for value in python_values]
+            texts = [value for value in python_values if isinstance(value, str)]
         self.date_orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
         self.n_missing_words = 0  # NA and its like: missing among numbers, words among words
-        self.shown_decimal = shown_mark(texts)
+        self.marks = count_marks(texts)
+        self.shown_decimal = None if not self.marks else "," if self.marks[","] > self.marks["."] else "."
         self.decimal = self.shown_decimal or decimal or "."
-        self.ambiguous_number = None if self.shown_decimal or decimal else first_ambiguous(texts)
+        is_clear = len(self.marks) == 1 or (not self.marks and decimal is not None)
+        self.ambiguous_numbers = [] if is_clear else ambiguous_numbers(texts)
         self.holds_codes = kind is None and are_codes(texts, self.decimal)
         parsed = [self._parse(value) if isinstance(value, str) else value for value in python_values]
         values = [value for value in parsed if value is not None]
@@ -128,6 +139,28 @@ class ColumnProfile:
         if scalar is None:
             self.n_missing_words += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
+
+    def _find_unit(self, values: list[Any]) -> None:
+        """Find the units of a column of numbers with units, and the one that nearly all of them have."""
+        texts = [value for value in values if isinstance(value, str)]
+        filled = [text for text in texts if text.strip().lower() not in MISSING_WORDS]
+        parts = list(filter(None, map(split_unit, filled)))
+        n_filled = len(filled) + sum(value is not None for value in values) - len(texts)
+        n_alone = n_filled - len(filled) + sum(type(parse_by_mark(text, ".")) is float for text in filled)
+        if not parts or 2 * len(parts) < n_filled or len(parts) + n_alone < MAJORITY * n_filled:
+            return
+        if are_codes([number for number, _ in parts], "."):  # of postal areas, with a country: 01067 DE
+            return
+        self.units = Counter(unit for _, unit in parts)
+        unit, count = self.units.most_common(1)[0]
+        if count >= MAJORITY * n_filled or (self.is_declared and len(self.units) == 1):
+            self.unit = unit
+        elif n_alone:
+            self.units["none"] = n_alone
+
+    def _without_unit(self, value: Any) -> Any:
+        parts = split_unit(value) if isinstance(value, str) else None
+        return parts[0] if parts is not None and parts[1] == self.unit else value
 
     # ------------------------------------------------------------ counts
 
@@ -192,14 +225,16 @@ class ColumnProfile:
         """Return the column."""
         kind = self.kind
         if self.n_filled and self.n_non_numeric == self.n_filled:
-            raise InvalidInput(
-                f"column {self.name!r} was declared as {kind}, but its {self.n_filled:,} filled cells hold words"
-            )
+            what = f"column {self.name!r} was declared as {kind}, but its {self.n_filled:,} filled cells hold words"
+            if self.has_several_units:
+                what = f"{what}: numbers with different units ({self.list_units()}), write them in one"
+            raise InvalidInput(what)
         numbers = kind in (NUMBERS, BOOLEAN)
         return Column(
             self.name,
             kind,
             decimal=self.decimal if numbers else ".",
+            unit=self.unit if numbers else "",
             has_time=kind == DATES and any(map(_has_time, self.scalars)),
             day_first=kind != DATES or self.day_first,
             length=self.vector_length if kind == VECTOR else 0,
@@ -217,13 +252,30 @@ class ColumnProfile:
         parts = [
             kind if kind != VECTOR else f"vectors of {self.vector_length:,} numbers",
             "as asked for" if self.is_declared else "",
-            "with a decimal comma" if self.decimal == "," and kind == NUMBERS else "",
+            f"in {self.unit}" if self.unit and kind == NUMBERS else "",
+            self._describe_marks() if kind == NUMBERS else "",
             self._describe_order() if kind == DATES else "",
             f"{self.n_words / n_cells:.0f} words each" if kind == TEXT and n_cells else "",
             f"{n_non_numeric:,} words{in_most}" if n_non_numeric else "",
             f"{n_missing:,} missing" if n_missing else "",
         ]
         return ", ".join(part for part in parts if part)
+
+    @property
+    def has_several_units(self) -> bool:
+        """Whether its cells are numbers, most with a unit, and not nearly all with the same one."""
+        return 1 < len(self.units) <= MAX_UNITS and not self.unit
+
+    def list_units(self) -> str:
+        """Return the units of its numbers, and of how many."""
+        listed = [f"{unit}: {n:,}" for unit, n in self.units.most_common(MAX_LISTED_UNITS)]
+        return ", ".join([*listed, "…"] if len(self.units) > MAX_LISTED_UNITS else listed)
+
+    def _describe_marks(self) -> str:
+        """Return what stands before decimals, where that is not always a point."""
+        if len(self.marks) > 1:
+            return "with decimal commas and points"
+        return "with a decimal comma" if self.decimal == "," else ""
 
     def _describe_order(self) -> str:
         """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
@@ -271,7 +323,7 @@ def column_profiles(cells: Mapping[str, Sequence[Cell]], kinds: ColumnKinds) -> 
     decimals = {profile.shown_decimal for profile in numbers} - {None}
     if len(decimals) == 1:
         decimal = decimals.pop()
-        for name in (profile.name for profile in numbers if profile.ambiguous_number):
+        for name in (profile.name for profile in numbers if profile.ambiguous_numbers and not profile.marks):
             profiles[name] = ColumnProfile(name, cells[name], kinds.get(name), decimal)
     return profiles
 
@@ -295,17 +347,26 @@ def select_features(
     return features, {name: reasons[name] for name in profiles if reasons.get(name)}
 
 
-def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str]) -> list[str]:
+def inference_warnings(
+    profiles: Mapping[str, ColumnProfile], features: list[ColumnProfile], left_out: Mapping[str, str]
+) -> list[str]:
     """Return what in a table may have been taken for something else, and what to do about it."""
     likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
     mostly_words = [profile.name for profile in features if profile.is_mostly_words]
-    ambiguous = [
+    unordered = [
         profile.name for profile in features if profile.kind == DATES and profile.has_ambiguous_dates
     ]
     warnings = [
-        describe_ambiguous(profile.ambiguous_number, profile.name)
+        describe_ambiguous(ambiguous[0], profile.name, len(ambiguous), profile.decimal, profile.marks)
         for profile in features
-        if profile.kind == NUMBERS and profile.ambiguous_number
+        if profile.kind == NUMBERS and (ambiguous := profile.ambiguous_numbers)
+    ]
+    warnings += [
+        f"{profile.name} holds numbers with different units ({profile.list_units()}): written in one unit, "
+        f"{'or asked for as numbers, ' if len(profile.units) == 2 and 'none' in profile.units else ''}"
+        "they are read as numbers"
+        for profile in [*features, *(profiles[name] for name in likely_ids)]
+        if profile.has_several_units and (profile.kind != NUMBERS or profile.is_mostly_words)
     ]
     if likely_ids:
         warnings.append(
@@ -315,8 +376,8 @@ def inference_warnings(features: list[ColumnProfile], left_out: Mapping[str, str
         warnings.append(
             f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
         )
-    if ambiguous:
-        remedy = f'set "day_first": false for {", ".join(ambiguous)} in a columns file'
+    if unordered:
+        remedy = f'set "day_first": false for {", ".join(unordered)} in a columns file'
         warnings.append(
             f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._types import Array, Cell
 from superarm.data.cells import MISSING_WORDS, to_python
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 from superarm.parameters import check_int
 
 Label = Any  # an int, or a name if there are names
@@ -108,6 +108,7 @@ class LabelVocabulary:
             self.count = names
             self._index: dict[Label, int] = {}
             return
+        check_ordered(names, owner)
         known = tuple(to_python(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
             raise InvalidInput.must("labels", owner, "distinct strings or whole numbers", names)
@@ -127,6 +128,7 @@ class LabelVocabulary:
         """Return the labels that these two parameters give; one of them must be given."""
         if labels is None:
             return cls(check_int("n_labels", owner, n_labels, 2), owner)
+        check_ordered(labels, owner)
         named = cls(_as_list(labels, "labels", owner, "a list of names"), owner)
         if n_labels not in (None, named.count):
             raise InvalidInput.must("n_labels", owner, f"left out or {named.count}, as labels has", n_labels)
@@ -176,7 +178,15 @@ class LabelVocabulary:
         """Return these labels and more: ``labels`` has their names, or how many if these have no names."""
         if self.names is None:
             return LabelVocabulary(self.count + check_int("labels", owner, labels, 1), owner)
+        check_ordered(labels, owner)
         return LabelVocabulary([*self.names, *_as_list(labels, "labels", owner, "a list of names")], owner)
+
+
+def check_ordered(labels: object, owner: str) -> None:
+    """Refuse a set: its order, and with it each draw, would be another one in the next process."""
+    if isinstance(labels, set | frozenset):
+        got = Description(f"a {type(labels).__name__}, which has none")
+        raise InvalidInput.must("labels", owner, "in an order, as in a list (sorted(labels) gives one)", got)
 
 
 def _as_list(labels: Any, parameter: str, owner: str, wanted: str) -> list[Label]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from unicodedata import category
 
-from superarm.data.labels import parse_label
+from superarm.data.labels import check_ordered, parse_label
 from superarm.errors import InvalidInput
 
 OWNER = "Labelling"  # whose parameters are at fault, in messages
@@ -57,6 +57,7 @@ def check_label(text: str) -> str:
 
 def check_labels(labels: Sequence[str]) -> list[str]:
     """Return the names of the labels to begin with."""
+    check_ordered(labels, OWNER)
     names = [check_label(label) for label in labels]
     if len(set(names)) != len(names) or len(names) < 2:
         raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)

@@ -19,6 +19,7 @@ from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.cells import is_missing
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
+from superarm.data.encoding import Notices
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
@@ -238,7 +239,12 @@ class RowsToLabel:
             return self._features.take(self.first_row)
         assert self.columns is not None
         self.columns = self.columns.for_labels(max(n_labels, 2))
-        return self.columns.rows([self.cells[row] for row in self.first_row], self.name)
+        notices: Notices = {}
+        items = self.columns.rows([self.cells[row] for row in self.first_row], self.name, notices=notices)
+        self.columns.warnings += [
+            notice for notice in notices.values() if notice not in self.columns.warnings
+        ]
+        return items
 
     def check_columns(self, names: Sequence[str]) -> list[str]:
         """Return the columns that people are to see; an error if there is none of that name."""

@@ -89,7 +89,10 @@ def parse_hit(value: Any, field: str, where: str) -> bool | None:
         return None
     text = str(value).strip().lower().removesuffix(".0")
     if text not in HIT_WORDS:
-        raise BadRow.must(field, where, "true or false (1 or 0, yes or no)", value)
+        mapped = f"frame[{field!r}].map({{'ja': True, 'nein': False}})"
+        remedy = f"replace other words by these first, as in pandas by {mapped}"
+        wanted = f"true or false (1 or 0, yes or no, y or n; empty is no answer; {remedy})"
+        raise BadRow.must(field, where, wanted, value)
     return HIT_WORDS[text]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from math import isfinite, nan
+from math import ceil, isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -129,6 +129,39 @@ class PolicyResult:
         """The policy's name, how many labels it shows, and how it draws."""
         sizes = f"m = {self.size}" if self.coverage is None else f"mean size {self.size}"
         return f"{self.policy}, {sizes}" if self.rule is None else f"{self.policy}, {sizes}, {self.rule}"
+
+    def remedy(self, answered: int, holdout: float | None, *, fewer_labels: bool = True) -> str:
+        """Return what it would take to answer, if there is no sound estimate: more rows, or uniform sets.
+
+        Args:
+            answered: rows of the log with an outcome.
+            holdout: the share of them that judged; ``None``: all of them.
+            fewer_labels: whether to name a smaller set size, where that may tell the least hit rate.
+        """
+        required = self.required
+        if required.propensities == "missing" and not self.estimates[-1].rows:
+            return "it takes a propensity (or the rule) with every decision"
+        if required.propensities == "missing":
+            return (
+                "judge by the rows that have a propensity, if it is chance which lack one (--with-propensity)"
+            )
+        remedies = ["no number of such rows would do"]
+        if required.rows is not None:
+            remedies = [f"about {required.rows:,} such rows to judge by would"]
+            share = (
+                ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20
+            )  # some more than needed, in twentieths
+            if holdout is not None and holdout < share <= 0.7:
+                remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
+        if required.uniform is not None:
+            digits = 0 if required.uniform > 0.01 else 2
+            percent = f"{max(required.uniform, 0.0001):.{digits}%}"
+            if_right = "if its propensities are right, " if required.propensities else ""
+            remedies.append(f"{if_right}{percent} of uniform sets in as many rows would")
+        if required.fewer_labels and fewer_labels:
+            sizes = ",".join(map(str, range(1, self.set_size + 1)))
+            remedies.append(f"fewer labels may tell how often it hits at least: --set-size {sizes} --grid")
+        return "; ".join(remedies)
 
     def __repr__(self) -> str:
         best = self.best

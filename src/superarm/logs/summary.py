@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from superarm.data.columns import Columns
-from superarm.data.labels import Label, LabelVocabulary
+from superarm.data.labels import Label, LabelVocabulary, check_ordered
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import rules
@@ -172,6 +172,7 @@ def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label,
             raise InvalidInput.must("labels", owner, f"whole numbers below {labels}", got)
         return None, labels
     if labels is not None:
+        check_ordered(labels, "summarize")
         names_given = tuple(labels)
         unknown = sorted({str(s) for s in seen} - {str(g) for g in names_given})
         if unknown:

@@ -17,10 +17,11 @@ from superarm.decisions.record import Record
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.batches import label_indices, relabel
+from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
 from superarm.logs.log import Log
 from superarm.logs.policies import Policy, has_probabilities
-from superarm.logs.results import Estimate, best_of
+from superarm.logs.results import Estimate
 from superarm.logs.summary import LogSummary
 from superarm.native.randomness import uniform_number
 
@@ -39,12 +40,14 @@ class PassResult:
         rows: rows learnt from so far, over all passes.
         log_loss: of the bit, for learners with probabilities; else NaN. Less is better.
         hit_rate: of its top set, where the log can answer for it as `evaluate` would; else ``None``.
+        problem: why there is no hit rate, and what it would take; empty if there is one.
     """
 
     pass_number: int
     rows: int
     log_loss: float
     hit_rate: Estimate | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,12 @@ def train(
             return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
 
         for number in (1, passes):
-            trial = _Trainer(log, copy.deepcopy(learner), summary, validation_use, progress)
+            trial = _Trainer(log, copy.deepcopy(learner), summary, validation_use, holdout, progress)
             trial.learn(number)
             if trial.history:
                 losses_by_passes[number] = trial.history[-1].log_loss
     best = min(losses_by_passes, key=lambda number: losses_by_passes[number], default=passes)
-    trainer = _Trainer(log, learner, summary, row_use, progress)
+    trainer = _Trainer(log, learner, summary, row_use, holdout, progress)
     trainer.learn(best)
     counts = trainer.counts
     rows = counts["learnt"]
@@ -156,10 +159,11 @@ class _Trainer:
         learner: Learner,
         summary: LogSummary,
         row_use: Callable[[Record], RowUse],
+        holdout: float,
         progress: Progress,
     ) -> None:
         self.log, self.learner, self.summary = log, learner, summary
-        self.row_use, self.progress = row_use, progress
+        self.row_use, self.holdout, self.progress = row_use, holdout, progress
         self.names = learner.vocabulary.all()
         self.held_out_rows: list[Record] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
@@ -211,6 +215,15 @@ class _Trainer:
         evaluator = PolicyEvaluator(Policy(learner.name, learner=learner), self.summary)
         # without probabilities of the learner's own, a reward model is needed, which learns from all rows
         records = self.held_out_rows if has_probabilities(learner) else self.log
-        run_evaluators([evaluator], records, self.summary, lambda record: self.row_use(record) == "evaluate")
+        diagnostics = LogDiagnostics()
+
+        def is_held_out(record: Record) -> bool:
+            return self.row_use(record) == "evaluate"
+
+        run_evaluators([evaluator], records, self.summary, is_held_out, diagnostics)
+        result, problem = evaluator.result(diagnostics, self.log.name), ""
+        if result.best is None:
+            remedy = result.remedy(self.summary.answered, self.holdout, fewer_labels=False)
+            problem = f"{result.estimates[-1].problem}; {remedy}"
         rows = number * self.counts["learnt"]
-        return PassResult(number, rows, evaluator.log_loss, best_of(evaluator.overall.estimates()))
+        return PassResult(number, rows, evaluator.log_loss, result.best, problem)

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
+from superarm.data.labels import check_ordered
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.changes import AnyOperatorRequest, Erase
@@ -115,6 +116,7 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
+        check_ordered(labels, "Service")
         began, run_settings = time.perf_counter(), Settings.parse(**settings)
         options = JournalOptions(
             learner=learner,

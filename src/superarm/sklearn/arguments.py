@@ -79,11 +79,21 @@ def class_codes(classes: Array, y: Any, parameter: str) -> Array:
 
 def checked_labels(y: Any, X: Any) -> Array:
     """Return the labels of rows X as an array, checked by scikit-learn."""
+    check_no_gaps(y)
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     check_consistent_length(X, y)
     return np.asarray(y)
+
+
+def check_no_gaps(y: Any) -> None:
+    """Refuse labels of which one is missing: beside words, NumPy makes a word of NaN."""
+    cells: Any = [] if y is None else np.ravel(np.asarray(y, object))  # scikit-learn refuses None itself
+    missing = next((i for i, cell in enumerate(cells) if is_missing(cell)), None)
+    if missing is not None:
+        got = Description(f"none in row {missing + 1}")
+        raise InvalidInput.must("y", OWNER, "a label in every row (leave out rows without one)", got)
 
 
 def check_not_answers(classes: Array, y: Any, *, fitted_with_shown: bool) -> None:

@@ -24,6 +24,7 @@ from superarm.losses import softmax
 from superarm.parameters import check_int
 from superarm.sklearn.arguments import (
     answered_sets,
+    check_no_gaps,
     check_not_answers,
     checked_labels,
     class_codes,
@@ -163,6 +164,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if shown is None:
             check_is_fitted(self, "learner_")
             check_not_answers(self.classes_, y, fitted_with_shown=self.fitted_with_shown_)
+            check_no_gaps(y)
             return float(super().score(X, y, sample_weight))
         return -log_loss(self, X, y, shown_sets(shown), sample_weight)
 

@@ -11,7 +11,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.columns import Columns
-from superarm.data.labels import Label, LabelVocabulary, to_label
+from superarm.data.labels import Label, LabelVocabulary, check_ordered, to_label
 from superarm.data.rows import as_rows
 from superarm.data.tables import cell_list
 from superarm.errors import Description, InvalidInput
@@ -79,6 +79,7 @@ class Arrays:
 
 def _encode_labels(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelVocabulary]:
     """Return the index of each row's label, and the labels; ``names`` are all of them, if they are known."""
+    check_ordered(names, "Arrays")
     cells = cell_list(y)
     if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
         got = Description(f"shape {np.shape(y)}")

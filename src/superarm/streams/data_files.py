@@ -8,6 +8,7 @@ from typing import Any
 from superarm._extras import require_extra
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
+from superarm.data.encoding import Notices
 from superarm.data.inference import leak_warnings, outcome_columns
 from superarm.data.labels import Label, parse_label_column
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, read_npz
@@ -94,7 +95,10 @@ def _table_arrays(
         cells = {name: cell_list(table[name]) for name in columns.names}
         columns.warnings += leak_warnings(columns.kinds, cells, y)
     columns = columns.for_labels(max(len(set(y)), 2))
-    return {"X": columns.rows(table, owner), "y": y, "columns": columns, "groups": groups}
+    notices: Notices = {}
+    rows = columns.rows(table, owner, notices=notices)
+    columns.warnings += notices.values()
+    return {"X": rows, "y": y, "columns": columns, "groups": groups}
 
 
 def _labels(cells: Any, label: str, owner: str) -> list[Label]:

@@ -20,6 +20,7 @@ from msgspec import convert
 
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
+from superarm.data.labels import check_ordered
 from superarm.data.tables import named_row
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.service.messages import DecisionResponse, Outcome
@@ -170,6 +171,7 @@ class Client:
 
     def add_labels(self, names: Sequence[str]) -> JsonObject:
         """Add labels of these names, to be shown from now on; disabled ones come back."""
+        check_ordered(names, "Client")
         return self._change(what="add_labels", labels=list(names))
 
     def disable_labels(self, names: Sequence[str]) -> JsonObject:
