@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from superarm._types import Cell
-from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody, encode
 from superarm.label.answers import is_hit, mentioned_labels
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
+from superarm.label.rows_to_label import comparable_text
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -115,7 +115,7 @@ class RowFinder:
         """Return the row that agrees with what another tool shows: the exported one, else the first; or None."""
         columns = tuple(name for name in self._cells[0] if name in shown)
         values = tuple(_comparable(shown[name]) for name in columns)
-        texts = [_comparable(v) for v in shown.values() if isinstance(v, str) and v.strip()]
+        texts = [text for v in shown.values() if isinstance(v, str) and (text := _comparable(v))]
         if exported_row is not None and 0 <= exported_row < len(self._cells):
             cells = self._cells[exported_row]
             same = columns and values == tuple(cells[name] for name in columns)
@@ -140,9 +140,7 @@ class RowFinder:
 
 def _comparable(value: Cell) -> str:
     """Return a value as it is compared; of a picture's address, the file's name as it was before an upload."""
-    if is_missing(value):
-        return ""
-    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    text = (comparable_text(value) or "").strip()
     if not text.lower().endswith(tuple(MEDIA_TYPES)):
         return text
     return UPLOAD_PREFIX.sub("", text.rpartition("/")[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,8 @@ class Labelling(LabellingResults):
             self._catch_up()
             if not self.journal.read_only:
                 self._add_labels_of_table(names or ())
+            if self.journal is not journal:  # else it was opened by one who tells this
+                self._warn_of_rows()
         except BaseException:
             self.close()
             raise
@@ -106,12 +109,23 @@ class Labelling(LabellingResults):
             rows: where its rows are; left out, beside the journal, or else where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        journal = _open_journal(journal, read_only)
+        opened = _open_journal(journal, read_only)
         try:
-            return cls(journal.find_rows(rows), journal=journal)
+            job = cls(opened.find_rows(rows), journal=opened)
+            if opened is not journal:
+                job._warn_of_rows()
+            return job
         except BaseException:
-            journal.close()
+            opened.close()
             raise
+
+    def _warn_of_rows(self) -> None:
+        """Warn of rows that are not there any more, and of a new journal's equal rows with different labels."""
+        change, contradictions = self.journal.rows_changed, self.rows.contradictions()
+        if change.startswith("WARNING: "):
+            warnings.warn(change.removeprefix("WARNING: "), stacklevel=3)
+        if contradictions and self.journal.saved_settings is None:
+            warnings.warn(contradictions, stacklevel=3)
 
     def _add_labels_of_table(self, names: Sequence[str]) -> None:
         """Add labels whose names are new; to a new journal, also those that the table has for its rows.

@@ -191,7 +191,7 @@ class LabellingJournal:
         old_keys, keys = set(self._keys or ()), set(rows.keys)
         if old_keys and not keys & old_keys:
             fault = f"none of the rows of {self.where} is in {rows.name}"
-            raise JournalMismatch(f"{fault}: it is that of another table")
+            raise JournalMismatch(f"{fault}: it is that of another table, or of one that was read otherwise")
         n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
         if self._keys is not None and (n_new or n_gone):
             change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"
