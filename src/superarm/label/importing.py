@@ -66,7 +66,7 @@ class ImportCounts:
 def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
     """Put answers into a labelling, oldest first; labels that are new are added, old names mean what they are now."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted: dict[tuple[int, bytes], tuple[int, AnswerBody]] = {}  # by item and content
+    accepted, seen = list[tuple[int, AnswerBody]](), set[tuple[int, bytes]]()  # seen: by item and content
     empty = unknown = unchanged = repeated = 0
     for answer in sorted(answers, key=lambda answer: answer.time):
         row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
@@ -81,14 +81,15 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
             key = int(job.rows.item_of_row[row]), encode(body)
             if not mentioned or (is_none and names.keys() <= set(mentioned)):
                 empty += 1  # nothing, or none of all labels
-            elif key in accepted:
+            elif key in seen and not answer.repeats:
                 repeated += 1
             else:
-                accepted[key] = row, body
+                seen.add(key)
+                accepted.append((row, body))
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    n_new = job.add_answers(accepted.values())
+    n_new = job.add_answers(accepted)
     known = len(accepted) - n_new
     return ImportCounts(n_new, empty, unknown, unchanged, repeated, known, new_labels)
 

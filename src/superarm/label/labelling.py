@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -260,9 +261,9 @@ class Labelling(LabellingResults):
         self._keep_answers([(self._item_of(row), body)])
 
     def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
-        """Add answers about rows, and return how many of them are new: an answer counts once for each person."""
+        """Add answers about rows, and return how many are new; those that the labelling had do not count again."""
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
-        known: dict[int, set[Answer]] = {}
+        known: dict[int, Counter[Answer]] = {}
         for row, body in answers:
             item, mentioned = self._item_of(row), mentioned_labels(body)
             check_person(body.by)
@@ -275,10 +276,12 @@ class Labelling(LabellingResults):
             body.hit = is_hit(body)
             if item not in known:
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
-                known[item] = {one._replace(seq=0, is_audit=False) for one in earlier}
+                known[item] = Counter(one._replace(seq=0, is_audit=False) for one in earlier)
             answer = Answer.from_body(body, label_set.numbers)
-            if answer not in known[item]:  # else it is the same file, once more
-                known[item].add(answer)
+            said = answer._replace(is_audit=False)
+            if known[item][said]:  # it is the same file, once more
+                known[item][said] -= 1
+            else:
                 new.append((item, body))
         self._keep_answers(new)
         return len(new)
