@@ -68,9 +68,11 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
     accepted, seen = list[tuple[int, AnswerBody]](), set[tuple[int, bytes]]()  # seen: by item and content
     empty = unknown = unchanged = repeated = 0
+    may_repeat = False
     for answer in sorted(answers, key=lambda answer: answer.time):
         row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
         mentioned = mentioned_labels(body)
+        may_repeat |= answer.repeats
         if answer.unchanged:
             unchanged += 1
         elif row is None:
@@ -89,7 +91,7 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    n_new = job.add_answers(accepted)
+    n_new = job.add_answers(accepted, may_repeat=may_repeat)
     known = len(accepted) - n_new
     return ImportCounts(n_new, empty, unknown, unchanged, repeated, known, new_labels)
 

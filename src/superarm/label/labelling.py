@@ -12,6 +12,7 @@ import numpy as np
 
 from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
+from superarm.data.labels import Label, to_label
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
 from superarm.label.answers import Answer, is_hit, mentioned_labels
@@ -101,13 +102,18 @@ class Labelling(LabellingResults):
 
     @classmethod
     def resume(
-        cls, journal: LabellingJournal | str | Path, rows: str | None = None, *, read_only: bool = False
+        cls,
+        journal: LabellingJournal | str | Path,
+        rows: Frame | str | Path | None = None,
+        *,
+        read_only: bool = False,
     ) -> Labelling:
         """Open the labelling in a journal, with its settings.
 
         Args:
             journal: a file or a postgresql:// address.
-            rows: where its rows are; left out, beside the journal, or else where they were.
+            rows: where its rows are, or a frame or list of dicts that holds them; left out, beside the journal, or else
+                where they were.
             read_only: write nothing to the journal, which others may be using.
         """
         opened = _open_journal(journal, read_only)
@@ -194,7 +200,7 @@ class Labelling(LabellingResults):
         self,
         question: Question | str,
         *,
-        label: str | None = None,
+        label: Label | None = None,
         none: bool = False,
         yes: bool | None = None,
         by: str = "",
@@ -205,7 +211,7 @@ class Labelling(LabellingResults):
 
         Args:
             question: what `ask` gave, or its id.
-            label: the right label; it may be one that was not shown.
+            label: the right label, or a number that is its name; it may be one that was not shown.
             none: none of the shown labels is right.
             yes: with ``yes_no``, whether one of the shown labels is right.
             by: who says so.
@@ -215,7 +221,7 @@ class Labelling(LabellingResults):
             raise FeedbackError.must(
                 "answer", OWNER, "one of label=, none=True, yes=", Description(f"{n_given} of them")
             )
-        self._reply(question, Reply(label, none, yes), by)
+        self._reply(question, Reply(None if label is None else self._name_of(label), none, yes), by)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
@@ -249,7 +255,7 @@ class Labelling(LabellingResults):
         self._open_questions.take_back(by, int(self.rows.first_row[item]))
         return self._ask_about(item, by, audit=False)
 
-    def set_final_label(self, row: int, label: str, by: str = "") -> None:
+    def set_final_label(self, row: int, label: Label, by: str = "") -> None:
         """Set the label of a row, whatever was answered before.
 
         Args:
@@ -260,8 +266,13 @@ class Labelling(LabellingResults):
         body = AnswerBody(by=check_person(by), label=self._check_live(label), hit=True, final=True)
         self._keep_answers([(self._item_of(row), body)])
 
-    def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
-        """Add answers about rows, and return how many are new; those that the labelling had do not count again."""
+    def add_answers(self, answers: Iterable[tuple[int, AnswerBody]], *, may_repeat: bool = False) -> int:
+        """Add answers about rows, and return how many of them are new: an answer counts once for each person.
+
+        Args:
+            answers: each with the row that it is about.
+            may_repeat: they are of a journal, where a person who was asked again has answered twice.
+        """
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
         known: dict[int, Counter[Answer]] = {}
         for row, body in answers:
@@ -279,10 +290,11 @@ class Labelling(LabellingResults):
                 known[item] = Counter(one._replace(seq=0, is_audit=False) for one in earlier)
             answer = Answer.from_body(body, label_set.numbers)
             said = answer._replace(is_audit=False)
-            if known[item][said]:  # it is the same file, once more
-                known[item][said] -= 1
-            else:
+            if not known[item][said]:
                 new.append((item, body))
+                known[item][said] += not may_repeat
+            elif may_repeat:  # it is the same file, once more: each one that is known stands for one of it
+                known[item][said] -= 1
         self._keep_answers(new)
         return len(new)
 
@@ -327,7 +339,12 @@ class Labelling(LabellingResults):
         check_known_person(person, self.state.excluded_people, "person", OWNER, "nobody is excluded")
         self._change("include person", by, person=person)
 
-    def _check_live(self, name: str) -> str:
+    def _name_of(self, label: Label) -> str:
+        """Return the name that a value stands for: labels given as numbers are texts, also 3.0 and those of NumPy."""
+        return str(label) if str(label) in self.label_names else str(to_label(label))
+
+    def _check_live(self, label: Label) -> str:
+        name = self._name_of(label)
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
             raise InvalidInput.must("label", OWNER, wanted, name, choices=self.label_names)

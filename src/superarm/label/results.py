@@ -20,6 +20,7 @@ from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
 
+SECOND_OPINIONS = "second_opinion_share=, on the command line --second-opinion-share"
 FIRST_CLICKS = 50  # before anything is estimated
 CURVE_POINTS = 40
 RECENT_ITEMS = 200  # items that tell how many clicks a row takes now
@@ -83,7 +84,8 @@ class LabellingProgress:
         if not self.finished or self.target_met:
             return ""
         missed = f"the target of {self.target:g} was missed: too many answers are doubtful, or contradict each other"
-        return f"{missed}. Second opinions would help (--second-opinion-share), or the last word on such rows"
+        remedy = f"Second opinions would help ({SECOND_OPINIONS}), or the last word on such rows"
+        return f"{missed}. {remedy}"
 
     @property
     def remaining_text(self) -> str:

@@ -147,7 +147,12 @@ class RowsToLabel:
     ) -> RowsToLabel:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
-                wanted = f"one of its columns {', '.join(content)}"
+                others = (
+                    ""
+                    if option == "answers"
+                    else ", or a list of names (on the command line, a file of them)"
+                )
+                wanted = f"one of its columns {', '.join(content)}{others}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
         if all(column in content or EXPORT_PREFIX + column in content for column in EXPORT_COLUMNS):
             wanted = (
