@@ -289,12 +289,12 @@ class Labelling(LabellingResults):
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
                 known[item] = Counter(one._replace(seq=0, is_audit=False) for one in earlier)
             answer = Answer.from_body(body, label_set.numbers)
-            said = answer._replace(is_audit=False)
-            if not known[item][said]:
+            unaudited = answer._replace(is_audit=False)
+            if not known[item][unaudited]:
                 new.append((item, body))
-                known[item][said] += not may_repeat
+                known[item][unaudited] += not may_repeat
             elif may_repeat:  # it is the same file, once more: each one that is known stands for one of it
-                known[item][said] -= 1
+                known[item][unaudited] -= 1
         self._keep_answers(new)
         return len(new)
 
