@@ -276,7 +276,7 @@ def test_equal_rows_with_different_labels_are_asked_about(
     path.write_text("text,team\n" + "\n".join(lines) + "\n")
     rows = RowsToLabel.read(path, label="team")
     warning = "WARNING: rows whose copies have other labels in the table: 1; they are asked about"
-    with sa.Labelling(rows, journal=journal, target=1.0) as job:
+    with sa.Labelling(rows, journal=LabellingJournal(journal), target=1.0) as job:
         _describe(job)
         assert warning in capsys.readouterr().err
         assert [one["label"] for one in job.results()] == [None, None, None, "b", "b", None]
@@ -288,6 +288,10 @@ def test_equal_rows_with_different_labels_are_asked_about(
     with sa.Labelling(rows, journal=journal, target=1.0) as job:
         _describe(job)
         assert "WARNING" not in capsys.readouterr().err
+    path.write_text(path.read_text().replace("lost,", "lost,a"))
+    done = run("label", path, "--answers", "team")
+    assert done.returncode == 0, done.stderr
+    assert warning in " ".join(done.stderr.split())
 
 
 def test_export_tells_changed_rows_and_writes_nothing_to_the_journal(

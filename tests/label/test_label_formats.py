@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, add_answers
+from label_jobs import DIGITS, add_answers, digit_rows
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import AnswerBody
@@ -444,6 +444,28 @@ def test_files_that_are_none(tmp_path):
 def test_one_question_of_several(write):
     [one] = read_answers(write(label_studio(*MOODS)), "label-studio", question="mood")
     assert one.body.label == "b"
+
+
+@pytest.mark.parametrize("yes_no", [False, True])
+def test_work_that_is_done_is_done_after_its_answers_have_moved(yes_no, tmp_path):
+    """Audits move with the answers: without them all would have to be audited again."""
+    rows = digit_rows(400)
+    old = Labelling(rows, labels=DIGITS, target=0.95, yes_no=yes_no)
+    simulate_labeller(old, rows.truth)
+    path = tmp_path / "answers.jsonl"
+    count = export_labels(old, path, "answers")
+    new = Labelling(rows, labels=DIGITS, target=0.95, yes_no=yes_no)
+    assert import_answers(new, read_answers(path, "answers")).answers == count
+    assert (new.progress().audits, new.progress().labelled) == (old.progress().audits, 400)
+    assert new.progress().finished
+    for job in (old, new):
+        assert import_answers(job, read_answers(path, "answers")).answers == 0  # once more
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sum(line.pop("audit") for line in lines) >= old.progress().audits > 0
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))  # as older files are
+    third = Labelling(rows, labels=DIGITS, target=0.95, yes_no=yes_no)
+    assert import_answers(third, read_answers(path, "answers")).answers == count
+    assert third.progress().audits == 0
 
 
 @pytest.mark.parametrize("yes_no", [False, True])

@@ -62,9 +62,64 @@ def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
         asked = job.progress().rows_asked
         gone = job.rows.cells[int(np.flatnonzero(~job.state.done)[0])]["number"]
     changed = [row for row in reversed(rows) if row["number"] != gone] + [dict(rows[0], number=99)]
-    with sa.Labelling(RowsToLabel.read(write_table(path, changed), answers="team"), journal=journal) as job:
-        assert "1 distinct rows are new, and 1 gone or changed" in job.journal.rows_changed
+    with (
+        pytest.warns(
+            UserWarning, match="1 distinct rows are new, and 1 gone or changed; answers about those"
+        ),
+        sa.Labelling(RowsToLabel.read(write_table(path, changed), answers="team"), journal=journal) as job,
+    ):
         assert job.progress().rows_asked == asked  # rows moved; their answers went with them
+
+
+TABLE_AS_CSV = """zip;amount;count;when;paid;note
+01067;3.50;1;2024-05-01;True;cannot log in
+01069;4;;2024-05-02;False;
+10115;12.25;3;2024-05-03;True;NA
+04109;0.1;12345678901;2024-05-04;False;parcel lost
+"""
+
+
+@pytest.mark.parametrize("way", ["as inferred", "as texts", "empty texts", "parsed dates", "polars", "arrow"])
+def test_a_frame_and_the_file_that_it_was_read_from_have_the_same_rows(tmp_path: Path, way: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    path, journal = tmp_path / "t.csv", tmp_path / "t.db"
+    path.write_text(TABLE_AS_CSV)
+    options = {"as texts": {"dtype": str}, "empty texts": {"dtype": str, "keep_default_na": False}}
+    options["parsed dates"] = {"parse_dates": ["when"]}
+    frame = pandas.read_csv(path, sep=";", **options.get(way, {}))
+    if way == "polars":
+        frame = pytest.importorskip("polars").read_csv(path, separator=";", try_parse_dates=True)
+    elif way == "arrow":
+        frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    with sa.Labelling(frame, labels=["a", "b"], target=1.0, journal=journal) as job:
+        for row in range(4):
+            job.set_final_label(row, "ab"[row % 2])
+    for rows in (path, frame):
+        with sa.Labelling(rows, journal=journal) as job:  # a warning would be an error
+            assert [one["label"] for one in job.results()] == ["a", "b", "a", "b"]
+            assert job.journal.rows_changed == ""
+
+
+def test_a_file_that_honestly_has_other_rows_is_told_in_python_too(tmp_path: Path) -> None:
+    path, journal = tmp_path / "t.csv", tmp_path / "t.db"
+    path.write_text(TABLE_AS_CSV)
+    with sa.Labelling(path, labels=["a", "b"], journal=journal) as job:
+        job.set_final_label(0, "a")
+    path.write_text(TABLE_AS_CSV.replace("cannot", "could not"))
+    told = "1 distinct rows are new, and 1 gone or changed; answers about those are not in view"
+    with pytest.warns(UserWarning, match=told):
+        sa.Labelling.resume(journal, read_only=True).close()
+    with pytest.warns(UserWarning, match=told):
+        sa.Labelling(path, journal=journal).close()
+    sa.Labelling(path, journal=journal).close()  # told once
+
+
+def test_equal_rows_with_different_labels_are_told_in_python_too(tmp_path: Path) -> None:
+    rows, journal = [{"n": 1.0, "y": "a"}, {"n": 1.0, "y": "b"}, {"n": 2.0, "y": "b"}], tmp_path / "t.db"
+    told = "rows whose copies have other labels in the table: 1; they are asked about"
+    with pytest.warns(UserWarning, match=told):
+        sa.Labelling(rows, labels="y", journal=journal).close()
+    sa.Labelling(rows, labels="y", journal=journal).close()  # a journal keeps the labels that it began with
 
 
 def test_labels_in_a_column_teach_first(tmp_path: Path) -> None:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from label_jobs import DIGITS, WORDS, add_answers, answer_some, digit_rows, small_job, tickets, write_table
+from label_jobs import (
+    DIGITS,
+    SMALL_ROWS,
+    WORDS,
+    add_answers,
+    answer_some,
+    digit_rows,
+    small_job,
+    tickets,
+    write_table,
+)
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
+from superarm.journal.errors import JournalLocked
 from superarm.label.question import word_weights
 from superarm.label.rows_to_label import RowsToLabel
 
@@ -231,6 +243,62 @@ def test_an_answer_that_is_sent_twice_counts_once() -> None:
         job.answer(second.id, label="c", by="ann")
     job.answer(again, label="b", by="ann")
     assert job.results()[second.row]["label"] == "b"
+
+
+def test_whoever_asked_without_a_name_is_told_to_ask_with_it() -> None:
+    job = small_job()
+    question = job.ask()
+    with pytest.raises(FeedbackError, match=r"asked without a name; ask again, by ask\(by='anna'\)"):
+        job.answer(question, label="a", by="anna")
+    with pytest.raises(
+        FeedbackError, match=r"question of Labelling must be what ask\(\) returned.*, got None"
+    ):
+        job.answer(None, label="a")
+    job.answer(job.ask(by="anna"), label="a", by="anna")
+
+
+@pytest.mark.parametrize("label", [2, 2.0, np.int64(2), np.float32(2), "2"])
+def test_labels_may_be_given_as_numbers(label: object) -> None:
+    job = sa.Labelling(SMALL_ROWS, labels=[0, 1, 2])
+    question = job.ask()
+    job.answer(question, label=label)
+    job.answer(question, label="2")  # sent twice
+    assert job.results()[question.row]["label"] == "2"
+    job.set_final_label(question.row, 1)
+    assert job.results()[question.row]["label"] == "1"
+    with pytest.raises(InvalidInput, match=r"must be one of the labels .*, got '7'"):
+        job.answer(job.ask(), label=7)
+    both = sa.Labelling(SMALL_ROWS, labels=[True, 0.5, 1.0])
+    for value in (True, 0.5, 1.0):
+        both.answer(both.ask(), label=value)
+    assert {one["label"] for one in both.results()} == {"True", "0.5", "1.0", None}
+
+
+def test_a_frame_is_resumed_with_the_frame(tmp_path: Path) -> None:
+    path = tmp_path / "py.db"
+    with small_job(journal=path) as job:
+        job.answer(job.ask(), label="a")
+        with pytest.raises(
+            JournalLocked, match=r"py\.db is open in this process already, since .*: close\(\)"
+        ):
+            small_job(journal=path)
+    with sa.Labelling.resume(path, SMALL_ROWS) as job:
+        assert job.progress().clicks == 1
+    frame = pytest.importorskip("pandas").DataFrame(SMALL_ROWS)
+    with sa.Labelling.resume(path, frame) as job:
+        assert job.progress().clicks == 1
+    with pytest.raises(
+        InvalidInput, match=r"not there any more: the table; rows= .*says where they are, or holds"
+    ):
+        sa.Labelling.resume(path)
+    with pytest.raises(
+        InvalidInput, match="must be a file, a pandas, Polars or Arrow table, or a list of dicts"
+    ):
+        sa.Labelling.resume(path, 5)
+    with pytest.raises(
+        InvalidInput, match="labels of the table must be one of its columns n, note, or a list of"
+    ):
+        sa.Labelling(SMALL_ROWS, labels="teams.txt")
 
 
 def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_exports_show_the_columns_that_people_saw(table: Path, tmp_path: Path, r
 def test_what_cannot_change_and_what_cannot_be_is_refused(table: Path, tmp_path: Path) -> None:
     sa.Labelling(table, labels=TEAMS, journal=tmp_path / "j.db").close()
     wanted = (
-        r"yes_no of superarm label must be False, which .* was made with \(another --journal begins anew\)"
+        r"yes_no of superarm label must be False, which .* was made with \(another journal=, on the command"
     )
     with pytest.raises(JournalMismatch, match=wanted):
         sa.Labelling(table, journal=tmp_path / "j.db", yes_no=True)

@@ -87,6 +87,20 @@ def test_the_end_is_no_target_met_that_the_estimate_denies(wrong: float, met: bo
     assert ("the target of 0.99 was missed" in str(progress)) is not met
 
 
+@pytest.mark.parametrize("target", [0.99, 0.9])
+def test_a_few_rows_with_right_answers_are_not_called_doubtful(target: float) -> None:
+    job = sa.Labelling([{"text": "good"}, {"text": "bad"}], labels=["a", "b"], target=target)
+    while (question := job.ask()) is not None:
+        job.answer(question, label="ab"[question.row])
+    progress = job.progress()
+    assert progress.finished
+    assert "doubtful" not in str(progress)
+    assert (
+        "by the estimate the target of 0.99 is met, but these answers are too few to be sure" in str(progress)
+    ) is (target == 0.99)
+    assert progress.target_met is (target == 0.9)
+
+
 def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:
     job = small_job(max_labels=9)
     question = job.ask()

@@ -189,10 +189,8 @@ def _describe(job: Labelling) -> None:
     n_duplicates = len(rows) - len(rows.keys)
     same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
-    contradictions = sum(label is None for label in rows.label_by_item().values())
-    if contradictions and saved is None:
-        fault = "rows whose copies have other labels in the table"
-        print_note(f"WARNING: {fault}: {contradictions:,}; they are asked about")
+    if saved is None and (contradictions := rows.contradictions()):
+        print_note(f"WARNING: {contradictions}")
     if change := job.journal.rows_changed:
         print_note(change)
     for name in ("target", "second_opinion_share", "max_labels"):

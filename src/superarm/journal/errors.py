@@ -2,7 +2,7 @@
 
 SuperarmError
 └── JournalError        (OSError)       the journal cannot be used
-    ├── JournalLocked                    another process has it
+    ├── JournalLocked                    another process has it, or this one already
     ├── JournalMismatch                  not a journal, of another format, or made for something else
     ├── JournalDamaged                   its content is not what was written; `event`, where it is one
     └── JournalUnavailable               it cannot be written at the moment; try again later
@@ -22,7 +22,7 @@ class JournalError(SuperarmError, OSError):
 
 
 class JournalLocked(JournalError):
-    """Another process has the journal."""
+    """Another process has the journal, or this one has it open already."""
 
 
 class JournalMismatch(JournalError):

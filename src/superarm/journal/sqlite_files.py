@@ -105,17 +105,23 @@ class FileLock:
         except OSError as error:
             holder = os.pread(self._file, 200, 0).decode(errors="replace").strip() or "an unknown process"
             os.close(self._file)
-            wanted = "held by no other process"
-            message = f"journal of superarm must be {wanted}, got {journal}: held by {holder}"
+            message = f"journal of superarm must be held by no other process, got {journal}: held by {holder}"
+            if holder.startswith(_process_name()):
+                since = holder.removeprefix(_process_name()).strip()
+                message = f"journal {journal} is open in this process already, {since}: close() what has it open first"
             raise JournalLocked(message) from error
         since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
         with suppress(OSError):  # that is for people; the lock holds without it
             os.ftruncate(self._file, 0)
-            holder = f"process {os.getpid()} on {socket.gethostname()} since {since}\n"
+            holder = f"{_process_name()}since {since}\n"
             os.pwrite(self._file, holder.encode(), 0)
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _process_name() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()} "
 
 
 # ---------------------------------------------------------------- the mark

@@ -3,7 +3,7 @@
 label-studio   JSON: tasks with data, annotations (choices) and predictions
 prodigy        JSONL: tasks with text, and label or options and accept; answer is accept, reject or ignore
 argilla        JSON: records with fields, suggestions and responses (submitted, discarded, draft)
-answers        JSONL, our own: row, by, labels (those shown), hit, label, final
+answers        JSONL, our own: row, by, labels (those shown), hit, label, final, audit (not in older files)
 
 What people have said is written as such, what was only accepted as a suggestion. Each task carries its provenance, in
 meta or metadata: source is superarm, and row, label and by are those of the export. So a label that comes back as it
@@ -47,6 +47,7 @@ class ImportedAnswer:
         time: when, in seconds since 1970; 0 if the tool does not tell.
         unchanged: whether it is a label of our export, as it was written: nobody's answer.
         row: its number in the table of that export; None in files of others.
+        repeats: whether it counts beside one that says the same: of our journals, where a person is asked again.
     """
 
     values: dict[str, Cell]
@@ -54,6 +55,7 @@ class ImportedAnswer:
     time: float = 0.0
     unchanged: bool = False
     row: int | None = None
+    repeats: bool = False
 
 
 def read_answers(path: str | Path, format: str, question: str | None = None) -> Iterator[ImportedAnswer]:
@@ -175,7 +177,8 @@ class TaskReader:
     def answers(self, answer: JsonObject) -> Iterator[ImportedAnswer]:
         body = self._answer(answer["by"], _as_list(answer["labels"]), answer["label"])
         body.hit, body.final = bool(answer["hit"]), bool(answer["final"])
-        yield ImportedAnswer(answer["row"], body)
+        body.audit = bool(answer.get("audit", False))
+        yield ImportedAnswer(answer["row"], body, repeats=True)
 
     def _answer(self, by: str = "", labels: Sequence[str] = (), label: str | None = None) -> AnswerBody:
         """Return an answer, its names checked; without labels it says nothing."""
@@ -285,7 +288,7 @@ def _people_answers(job: Labelling) -> list[JsonObject]:
     state, names = job.state, job.state.label_set.names
     answers = [(answer, item) for item in state.answers for answer in state.valid_answers(item)]
     return [
-        {"row": int(job.rows.first_row[item]), **answer.to_dict(names)}
+        {"row": int(job.rows.first_row[item]), **answer.to_dict(names), "audit": answer.is_audit}
         for answer, item in sorted(answers, key=lambda pair: pair[0].seq)
         if answer.by != TABLE_AS_PERSON
     ]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from superarm._types import Cell
-from superarm.data.cells import is_missing
 from superarm.journal.events import AnswerBody, encode
 from superarm.label.answers import is_hit, mentioned_labels
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
 from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
+from superarm.label.rows_to_label import comparable_text
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -66,11 +66,13 @@ class ImportCounts:
 def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
     """Put answers into a labelling, oldest first; labels that are new are added, old names mean what they are now."""
     finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted: dict[tuple[int, bytes], tuple[int, AnswerBody]] = {}  # by item and content
+    accepted, seen = list[tuple[int, AnswerBody]](), set[tuple[int, bytes]]()  # seen: by item and content
     empty = unknown = unchanged = repeated = 0
+    may_repeat = False
     for answer in sorted(answers, key=lambda answer: answer.time):
         row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
         mentioned = mentioned_labels(body)
+        may_repeat |= answer.repeats
         if answer.unchanged:
             unchanged += 1
         elif row is None:
@@ -81,14 +83,15 @@ def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportC
             key = int(job.rows.item_of_row[row]), encode(body)
             if not mentioned or (is_none and names.keys() <= set(mentioned)):
                 empty += 1  # nothing, or none of all labels
-            elif key in accepted:
+            elif key in seen and not answer.repeats:
                 repeated += 1
             else:
-                accepted[key] = row, body
+                seen.add(key)
+                accepted.append((row, body))
     new_labels = tuple(name for name in names if name not in job.label_names)
     for name in new_labels:
         job.add_label(name)
-    n_new = job.add_answers(accepted.values())
+    n_new = job.add_answers(accepted, may_repeat=may_repeat)
     known = len(accepted) - n_new
     return ImportCounts(n_new, empty, unknown, unchanged, repeated, known, new_labels)
 
@@ -115,7 +118,7 @@ class RowFinder:
         """Return the row that agrees with what another tool shows: the exported one, else the first; or None."""
         columns = tuple(name for name in self._cells[0] if name in shown)
         values = tuple(_comparable(shown[name]) for name in columns)
-        texts = [_comparable(v) for v in shown.values() if isinstance(v, str) and v.strip()]
+        texts = [text for v in shown.values() if isinstance(v, str) and (text := _comparable(v))]
         if exported_row is not None and 0 <= exported_row < len(self._cells):
             cells = self._cells[exported_row]
             same = columns and values == tuple(cells[name] for name in columns)
@@ -140,9 +143,7 @@ class RowFinder:
 
 def _comparable(value: Cell) -> str:
     """Return a value as it is compared; of a picture's address, the file's name as it was before an upload."""
-    if is_missing(value):
-        return ""
-    text = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    text = (comparable_text(value) or "").strip()
     if not text.lower().endswith(tuple(MEDIA_TYPES)):
         return text
     return UPLOAD_PREFIX.sub("", text.rpartition("/")[2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 
 from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
+from superarm.data.labels import Label, to_label
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.journal.events import AnswerBody
 from superarm.label.answers import Answer, is_hit, mentioned_labels
@@ -91,27 +94,45 @@ class Labelling(LabellingResults):
             self._catch_up()
             if not self.journal.read_only:
                 self._add_labels_of_table(names or ())
+            if self.journal is not journal:  # else it was opened by one who tells this
+                self._warn_of_rows()
         except BaseException:
             self.close()
             raise
 
     @classmethod
     def resume(
-        cls, journal: LabellingJournal | str | Path, rows: str | None = None, *, read_only: bool = False
+        cls,
+        journal: LabellingJournal | str | Path,
+        rows: Frame | str | Path | None = None,
+        *,
+        read_only: bool = False,
     ) -> Labelling:
         """Open the labelling in a journal, with its settings.
 
         Args:
             journal: a file or a postgresql:// address.
-            rows: where its rows are; left out, beside the journal, or else where they were.
+            rows: where its rows are, or a frame or list of dicts that holds them; left out, beside the journal, or else
+                where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        journal = _open_journal(journal, read_only)
+        opened = _open_journal(journal, read_only)
         try:
-            return cls(journal.find_rows(rows), journal=journal)
+            job = cls(opened.find_rows(rows), journal=opened)
+            if opened is not journal:
+                job._warn_of_rows()
+            return job
         except BaseException:
-            journal.close()
+            opened.close()
             raise
+
+    def _warn_of_rows(self) -> None:
+        """Warn of rows that are not there any more, and of a new journal's equal rows with different labels."""
+        change, contradictions = self.journal.rows_changed, self.rows.contradictions()
+        if change.startswith("WARNING: "):
+            warnings.warn(change.removeprefix("WARNING: "), stacklevel=3)
+        if contradictions and self.journal.saved_settings is None:
+            warnings.warn(contradictions, stacklevel=3)
 
     def _add_labels_of_table(self, names: Sequence[str]) -> None:
         """Add labels whose names are new; to a new journal, also those that the table has for its rows.
@@ -179,7 +200,7 @@ class Labelling(LabellingResults):
         self,
         question: Question | str,
         *,
-        label: str | None = None,
+        label: Label | None = None,
         none: bool = False,
         yes: bool | None = None,
         by: str = "",
@@ -190,7 +211,7 @@ class Labelling(LabellingResults):
 
         Args:
             question: what `ask` gave, or its id.
-            label: the right label; it may be one that was not shown.
+            label: the right label, or a number that is its name; it may be one that was not shown.
             none: none of the shown labels is right.
             yes: with ``yes_no``, whether one of the shown labels is right.
             by: who says so.
@@ -200,7 +221,7 @@ class Labelling(LabellingResults):
             raise FeedbackError.must(
                 "answer", OWNER, "one of label=, none=True, yes=", Description(f"{n_given} of them")
             )
-        self._reply(question, Reply(label, none, yes), by)
+        self._reply(question, Reply(None if label is None else self._name_of(label), none, yes), by)
 
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
@@ -234,7 +255,7 @@ class Labelling(LabellingResults):
         self._open_questions.take_back(by, int(self.rows.first_row[item]))
         return self._ask_about(item, by, audit=False)
 
-    def set_final_label(self, row: int, label: str, by: str = "") -> None:
+    def set_final_label(self, row: int, label: Label, by: str = "") -> None:
         """Set the label of a row, whatever was answered before.
 
         Args:
@@ -245,10 +266,15 @@ class Labelling(LabellingResults):
         body = AnswerBody(by=check_person(by), label=self._check_live(label), hit=True, final=True)
         self._keep_answers([(self._item_of(row), body)])
 
-    def add_answers(self, answers: Iterable[tuple[int, AnswerBody]]) -> int:
-        """Add answers about rows, and return how many of them are new: an answer counts once for each person."""
+    def add_answers(self, answers: Iterable[tuple[int, AnswerBody]], *, may_repeat: bool = False) -> int:
+        """Add answers about rows, and return how many of them are new: an answer counts once for each person.
+
+        Args:
+            answers: each with the row that it is about.
+            may_repeat: they are of a journal, where a person who was asked again has answered twice.
+        """
         label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
-        known: dict[int, set[Answer]] = {}
+        known: dict[int, Counter[Answer]] = {}
         for row, body in answers:
             item, mentioned = self._item_of(row), mentioned_labels(body)
             check_person(body.by)
@@ -261,11 +287,14 @@ class Labelling(LabellingResults):
             body.hit = is_hit(body)
             if item not in known:
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
-                known[item] = {one._replace(seq=0, is_audit=False) for one in earlier}
+                known[item] = Counter(one._replace(seq=0, is_audit=False) for one in earlier)
             answer = Answer.from_body(body, label_set.numbers)
-            if answer not in known[item]:  # else it is the same file, once more
-                known[item].add(answer)
+            unaudited = answer._replace(is_audit=False)
+            if not known[item][unaudited]:
                 new.append((item, body))
+                known[item][unaudited] += not may_repeat
+            elif may_repeat:  # it is the same file, once more: each one that is known stands for one of it
+                known[item][unaudited] -= 1
         self._keep_answers(new)
         return len(new)
 
@@ -310,7 +339,12 @@ class Labelling(LabellingResults):
         check_known_person(person, self.state.excluded_people, "person", OWNER, "nobody is excluded")
         self._change("include person", by, person=person)
 
-    def _check_live(self, name: str) -> str:
+    def _name_of(self, label: Label) -> str:
+        """Return the name that a value stands for: labels given as numbers are texts, also 3.0 and those of NumPy."""
+        return str(label) if str(label) in self.label_names else str(to_label(label))
+
+    def _check_live(self, label: Label) -> str:
+        name = self._name_of(label)
         if name not in self.label_names:
             wanted = "one of the labels (or add it)"
             raise InvalidInput.must("label", OWNER, wanted, name, choices=self.label_names)

@@ -132,16 +132,23 @@ class LabellingJournal:
             self.store.close()
             raise
 
-    def find_rows(self, rows: str | None = None) -> str:
-        """Return where the rows are: as said, beside the journal, or else where they were when it was made."""
+    def find_rows(self, rows: Frame | str | Path | None = None) -> Frame | str:
+        """Return where the rows are: as said, beside the journal, or else where they were when it was made.
+
+        Rows in memory are returned as they are.
+        """
         if self.saved_settings is None:
             raise InvalidInput(f"no such journal: {self.where}")
         earlier = self.saved_settings.rows
+        if rows is not None and not isinstance(rows, str | Path):
+            return rows
         paths = (Path(str(self.where)).parent / Path(earlier).name, Path(earlier))
-        source = rows or next((str(path) for path in paths if path.exists()), earlier)
+        source = str(rows or "") or next((str(path) for path in paths if path.exists()), earlier)
         if source != "digits" and not Path(source).exists():
             fault = f"the rows of {self.where} are not there any more: {earlier}"
-            raise InvalidInput(f"{fault}; --rows says where they are")
+            raise InvalidInput(
+                f"{fault}; rows= (on the command line --rows) says where they are, or holds them"
+            )
         return source
 
     def read_rows(self, source: Frame | str | Path, **options: object) -> RowsToLabel:
@@ -168,7 +175,8 @@ class LabellingJournal:
     def _create(self, rows: RowsToLabel, labels: list[str] | None, options: JsonObject) -> LabellingSettings:
         """Make a new journal, unless it is in memory, and return its settings."""
         if labels is None or len(labels) < 2:
-            wanted = "given: a file with a label a line, or a column that holds at least two"
+            names = "a list of names (on the command line, a file with a label a line)"
+            wanted = f"given: {names}, or a column that holds at least two"
             raise InvalidInput.must("labels", "superarm label", wanted, labels)
         settings = LabellingSettings(labels=labels, rows=rows.name, read_options=rows.read_options, **options)
         if self.where is not None:
@@ -181,7 +189,7 @@ class LabellingJournal:
         settings = replace(saved, **options)
         for name in FIXED_SETTINGS:
             if getattr(settings, name) != getattr(saved, name):
-                remedy = "another --journal begins anew"
+                remedy = "another journal=, on the command line --journal, begins anew"
                 wanted = f"{getattr(saved, name)!r}, which {self.where} was made with ({remedy})"
                 raise JournalMismatch.must(name, "superarm label", wanted, getattr(settings, name))
         return settings
@@ -191,7 +199,7 @@ class LabellingJournal:
         old_keys, keys = set(self._keys or ()), set(rows.keys)
         if old_keys and not keys & old_keys:
             fault = f"none of the rows of {self.where} is in {rows.name}"
-            raise JournalMismatch(f"{fault}: it is that of another table")
+            raise JournalMismatch(f"{fault}: it is that of another table, or of one that was read otherwise")
         n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
         if self._keys is not None and (n_new or n_gone):
             change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"

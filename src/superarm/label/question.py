@@ -10,6 +10,7 @@ import numpy as np
 
 from superarm._types import Array, Cell
 from superarm.errors import FeedbackError
+from superarm.label.names import OWNER
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -114,17 +115,24 @@ class OpenQuestions:
         self._questions = {who: q for who, q in self._questions.items() if self._asked_at[who] >= oldest}
         return self._questions.get(by)
 
-    def find(self, by: str, question: Question | str, reply: Reply) -> Question | None:
+    def find(self, by: str, question: object, reply: Reply) -> Question | None:
         """Return the question (or the one with this id) that a person replies to; an error if it is not open for them.
 
         None if it is their last reply, sent again: a client does so when the response was lost.
         """
+        if not isinstance(question, str | Question):
+            wanted = "what ask() returned, or its id (None: there is nothing to ask)"
+            raise FeedbackError.must("question", OWNER, wanted, question)
         id_ = question if isinstance(question, str) else question.id
         opened = self._questions.get(by)
         if opened is not None and opened.id == id_:
             return opened
         if self._last_reply.get(by) == (id_, reply):
             return None
+        asked = next((who for who, other in self._questions.items() if other.id == id_), None)
+        if asked is not None:
+            fault = f"it is somebody else's, asked {f'of {asked}' if asked else 'without a name'}"
+            raise FeedbackError(f"question {id_} is not open here: {fault}; ask again, by ask(by={by!r})")
         fault = "it was answered before, taken back, or is somebody else's"
         raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
 

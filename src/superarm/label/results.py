@@ -20,6 +20,7 @@ from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
 
+SECOND_OPINIONS = "second_opinion_share=, on the command line --second-opinion-share"
 FIRST_CLICKS = 50  # before anything is estimated
 CURVE_POINTS = 40
 RECENT_ITEMS = 200  # items that tell how many clicks a row takes now
@@ -41,7 +42,7 @@ class LabellingProgress:
         interval: of it, at 95 %.
         clicks_left: how many clicks are still needed, about; None before it can be estimated, and if it cannot be.
         finished: whether there is nothing more to ask.
-        target_met: whether enough labels are right; if not at the end, too many answers are doubtful.
+        target_met: whether enough labels are right; if not at the end, answers are too doubtful, or too few.
         curve: (clicks so far, clicks a row) for each stretch of the work.
     """
 
@@ -82,8 +83,12 @@ class LabellingProgress:
         """What was not reached at the end, and what would help; empty if nothing is missing."""
         if not self.finished or self.target_met:
             return ""
+        if self.wrong is not None and self.wrong <= 1.0 - self.target:  # only the upper bound is above it
+            unsure = f"by the estimate the target of {self.target:g} is met, but these answers are too few to be sure"
+            return f"{unsure}. Second opinions would help ({SECOND_OPINIONS})"
         missed = f"the target of {self.target:g} was missed: too many answers are doubtful, or contradict each other"
-        return f"{missed}. Second opinions would help (--second-opinion-share), or the last word on such rows"
+        remedy = f"Second opinions would help ({SECOND_OPINIONS}), or the last word on such rows"
+        return f"{missed}. {remedy}"
 
     @property
     def remaining_text(self) -> str:

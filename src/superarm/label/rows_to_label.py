@@ -1,13 +1,14 @@
 """What is labelled: a table, a folder of pictures or texts, the embedded digits.
 
 Rows with the same content are one item, which is asked about once. An item is known again by its key, a hash of its
-content: also in a file whose rows were moved, or to which some were added.
+content: also in a file whose rows were moved, or to which some were added, and in a data frame of that file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime, time
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
-from superarm.data.cells import is_missing
+from superarm.data.cells import DATE, NUMBER, is_missing, parse_date, to_python
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.encoding import Notices
@@ -30,6 +31,9 @@ from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_fe
 
 # the columns that superarm labels export adds to a table, beside label
 EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
+# words that pandas takes as a missing value, where it is not told otherwise
+PANDAS_MISSING = frozenset(["#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
+MAX_NUMBER = 40  # characters of a number; what is longer is a text
 EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
@@ -144,7 +148,12 @@ class RowsToLabel:
     ) -> RowsToLabel:
         for option, column in (("labels", label), ("answers", answers)):
             if column is not None and column not in content:
-                wanted = f"one of its columns {', '.join(content)}"
+                others = (
+                    ""
+                    if option == "answers"
+                    else ", or a list of names (on the command line, a file of them)"
+                )
+                wanted = f"one of its columns {', '.join(content)}{others}"
                 raise InvalidInput.must(option, name, wanted, column, choices=content)
         if all(column in content or EXPORT_PREFIX + column in content for column in EXPORT_COLUMNS):
             wanted = (
@@ -227,11 +236,27 @@ class RowsToLabel:
 
     def label_by_item(self) -> dict[int, str | None]:
         """Return the label of each item for which the table has one; None where its rows have different ones."""
-        labels: dict[int, str | None] = {}
-        for item, label in zip(self.item_of_row.tolist(), self.labels, strict=True):
+        return self._by_item(self.labels)
+
+    def _by_item(self, labels: list[str | None]) -> dict[int, str | None]:
+        by_item: dict[int, str | None] = {}
+        for item, label in zip(self.item_of_row.tolist(), labels, strict=True):
             if label is not None:
-                labels[item] = label if labels.get(item, label) == label else None
-        return labels
+                by_item[item] = label if by_item.get(item, label) == label else None
+        return by_item
+
+    def contradictions(self) -> str:
+        """Return a sentence on how many items have rows with different labels, or different truths; or nothing."""
+        contradicted = {
+            item
+            for labels in (self.labels, self.truth)
+            for item, label in self._by_item(labels).items()
+            if label is None
+        }
+        if not contradicted:
+            return ""
+        fault = "rows whose copies have other labels in the table"
+        return f"{fault}: {len(contradicted):,}; they are asked about"
 
     def encode_items(self, n_labels: int) -> Rows:
         """Return the features of the items; ``columns`` become those for so many labels."""
@@ -289,8 +314,37 @@ def _label_names(cells: list[Cell]) -> list[str | None]:
     return [label if label is None else str(label) for label in parse_label_column(cells)]
 
 
+def comparable_text(value: Cell) -> str | None:
+    """Return a cell as the same text, however its table was read; ``None`` if it is missing or empty.
+
+    A column of whole numbers with a gap has floats in pandas, zip codes lose their zeros there, and NA is missing.
+
+    >>> [comparable_text(cell) for cell in ("01067", 1067.0, "1067", "3.50", 3.5, "", "NA", float("nan"), "true", True)]
+    ['1067', '1067', '1067', '3.5', '3.5', None, None, None, 'True', 'True']
+    """
+    value = to_python(value)
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) <= MAX_NUMBER and NUMBER.fullmatch(text):
+            value = float(text) if set(text) & set(".eE") else int(text)
+        elif text.lower() in ("true", "false"):
+            value = text.lower() == "true"
+        elif DATE.fullmatch(text):
+            value = parse_date(text) or value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, datetime) and value.timetz() == time.min:
+        value = value.date()
+    text = "" if value is None else str(value)
+    return None if not text or text in PANDAS_MISSING else text
+
+
 def _content(cells: dict[str, Cell]) -> bytes:
-    return json.dumps(cells, sort_keys=True, default=_plain).encode()
+    comparable = {
+        name.strip(): cell if isinstance(cell, np.ndarray | list) else comparable_text(cell)
+        for name, cell in cells.items()
+    }
+    return json.dumps(comparable, sort_keys=True, default=_plain).encode()
 
 
 def _plain(value: Cell) -> object:

@@ -177,7 +177,7 @@ def test_a_service_that_cannot_be_opened_says_so_and_is_tried_again(tmp_path):
         for _ in range(3):
             answer = client.get("/arms/v1/info")
             assert answer.status_code == 503
-            assert "held by no other process" in answer.json()["error"]["message"]
+            assert "is open in this process already" in answer.json()["error"]["message"]
         holder.close()
         pair(client)
         client.portal.call(arms.close)
