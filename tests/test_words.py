@@ -25,10 +25,12 @@ NAMES = {
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",
+    "ExploringLearner": "AnyRuleLearner",
     "GreedyKernel": "RuleKernel",
     "FrameTable": "memory_table",
     "FeatureReader": "NamedFeatures or UnnamedFeatures",
     "Guard": "ConnectionTracker",
+    "InputSchema": "LearnerInputs",
     "Held": "a noun that says what is held",
     "JournalDown": "JournalUnavailable",
     "JournalForeign": "JournalMismatch",
@@ -52,6 +54,7 @@ NAMES = {
     "Survey": "LogSummary",
     "TiedSets": "Mixture, with ties=",
     "Told": "LastAnswer",
+    "TrialCore": "ProvisionalCore",
     "Turns": "CommitQueue",
     "UpdateBatch": "learn_answer",
     "UNREADABLE": "READ_ERRORS",
@@ -89,6 +92,7 @@ NAMES = {
     "strangers": "unauthenticated",
     "take_snapshot": "Projector.snapshot",
     "teach": "learn",
+    "undo_on_failure": "rollback_inputs",
     "untaught_probabilities": "out_of_fold_probabilities",
 }
 # names that say nothing

@@ -30,7 +30,7 @@ from superarm.learners import (
     model_files,
     predictions,
 )
-from superarm.learners.inputs import InputSchema
+from superarm.learners.inputs import LearnerInputs
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import NOT_FAST, Core, Cursor
 from superarm.parameters import Parametrised, check_int, check_parameters
@@ -65,16 +65,18 @@ class Learner(Parametrised):
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
-    schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
+    inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
-        *("make_core", "make_rule", "core_args", "core", "trial_core", "ensure_core", "inputs", "vocabulary"),
-        "schema_class",
+        *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
+        *("inputs_class", "vocabulary"),
     }
 
     core: Any = None  # the algorithm in compiled code
-    trial_core: cores.TrialCore | None = None  # to decide at a cursor before the first row, or the first text
+    provisional_core: cores.ProvisionalCore | None = (
+        None  # to decide at a cursor before the first row, or text
+    )
     ensure_core = cores.ensure_core
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
@@ -94,7 +96,7 @@ class Learner(Parametrised):
         scaling: str | None = None,
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
-        self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self._set_size = self.inputs.check_set_size(set_size)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.seed = check_int("seed", self.owner, seed, 0)
