@@ -60,28 +60,31 @@ class Learner(Parametrised):
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
+    scores_are_log_probabilities: ClassVar[bool] = False  # but for a constant: their softmax is meant
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
+    left_out: ClassVar[dict[str, str]] = dict.fromkeys(  # parameters that some learners cannot have, and why
+        ("coverage", "explore"),
+        "its update needs its own top set of set_size labels, or the way in which its sets are drawn",
+    )
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
-        *("inputs_class", "vocabulary"),
+        *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
 
     core: Any = None  # the algorithm in compiled code
-    provisional_core: cores.ProvisionalCore | None = (
-        None  # to decide at a cursor before the first row, or text
-    )
-    ensure_core = cores.ensure_core
+    # what decides at a cursor before the first row, or the first text
+    provisional_core: cores.ProvisionalCore | None = None
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
-        check_parameters(cls, args, params)
+        check_parameters(cls, args, params, cls.left_out)
         return super().__new__(cls)
 
     def __init__(
@@ -344,6 +347,10 @@ class Learner(Parametrised):
         self.inputs.use_columns(Columns.read(columns))
         self.ensure_core()
 
+    def ensure_core(self) -> Core:
+        """Return its core: made when the layout is known, and anew when rows have got a sparse part."""
+        return cores.ensure_core(self)
+
     @cached_property
     def rule(self) -> Rule:
         """The rule that chooses its sets."""
@@ -390,7 +397,14 @@ class Learner(Parametrised):
         """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.save(self, path)
 
-    __getstate__ = model_files.pickle_state
-    __setstate__ = model_files.unpickle
-    __repr__ = display.learner_text
-    _repr_html_ = display.learner_html
+    def __getstate__(self) -> dict[str, Any]:
+        return model_files.pickle_state(self)
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        model_files.unpickle(self, values)
+
+    def __repr__(self) -> str:
+        return display.learner_text(self)
+
+    def _repr_html_(self) -> str:
+        return display.learner_html(self)

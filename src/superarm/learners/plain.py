@@ -42,6 +42,7 @@ class PlainLearner(AnyRuleLearner):
     """
 
     learns_from_given = True
+    scores_are_log_probabilities = True
     default_scaling = "none"
 
     def __init_subclass__(cls) -> None:

@@ -49,6 +49,7 @@ class LikelihoodLearner(AnyRuleLearner):
     """
 
     state_version = 5
+    scores_are_log_probabilities = True
     default_scaling = "standard"
     step: float | None
     curves: int | None

@@ -24,6 +24,7 @@ class Softmax(LabelLearner):
     """
 
     name = "softmax"
+    scores_are_log_probabilities = True
 
     def __init__(self, *, step: float = 1.0, **common: Unpack[AnyRuleParams]) -> None:
         super().__init__(**common)
