@@ -96,5 +96,6 @@ def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None
                 raise error
     if status:
         raise error
-    learner.rule.report_problem(core.rule)
+    learner.rule.raise_error(core.rule)
+    learner.rule.warn_of_promise(core.rule)
     return counts

@@ -194,8 +194,8 @@ class Learner(Parametrised):
             answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
-        if self.rule.sizes_vary or self.core.rule.failed:
-            self.rule.report_problem(self.core.rule)
+        self.rule.raise_error(self.core.rule)
+        self.rule.warn_of_promise(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
