@@ -80,7 +80,8 @@ def bodies(text: str) -> dict[str, str]:
 
 def methods(body: str, indent: str, classes: dict[str, str]) -> list[str]:
     lines = []
-    pattern = rf"(?:^{indent}@(\w+)\n)?^{indent}(?:def|cpdef) (\w+)\(([^:]*?)\)(?: -> (.*))?:$"
+    head = rf"(?:^{indent}@(\w+)\n)?^{indent}(?:def|cpdef(?: int| double)?) (\w+)"
+    pattern = head + r"\(([^:]*?)\)(?: noexcept nogil)?(?: -> (.*))?:$"
     for decorator, name, text, returns in re.findall(pattern, body, re.M):
         if name == "__cinit__" or (name.startswith("_") and not name.startswith("__")):
             continue

@@ -108,6 +108,15 @@ def test_given_wants_a_top_set_as_large_as_the_draw_around_it():
         sa.Decision.given([1.0], ["a"], top=["a", "a"], rule={"name": "cover"})
 
 
+@pytest.mark.parametrize("rule", [{"gamma": 0.1}, {"name": 3}, "dilute", {"name": "dilute"}])
+def test_a_recorded_rule_has_a_name_and_the_papers_its_gamma(rule):
+    with pytest.raises(InvalidInput, match=r"(rule|gamma) of Decision.given must be"):
+        sa.Decision.given([1.0], [1, 2], top=[1, 2], rule=rule)
+    data = sa.Decision.given([1.0], [1, 2]).to_dict()
+    with pytest.raises(InvalidInput, match=r"(rule|gamma) of Decision.from_dict must be"):
+        sa.Decision.from_dict(data | {"rule": rule})
+
+
 @pytest.mark.parametrize(
     "x",
     [[0.1, 0.0, 1e-8], ([0, 2], [0.1, 1e-8]), sa.Row([0.1], ([1], [1e-8]), 2)],

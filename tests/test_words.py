@@ -22,15 +22,16 @@ NAMES = {
     "Behaviour": "UserBehaviour",
     "Calibration": "ThresholdCalibration, or ExpectationCalibrator",
     "DecimalMark": "shown_mark",
-    "DecimalMark": "count_marks",
     "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",
+    "ExploringLearner": "AnyRuleLearner",
     "GreedyKernel": "RuleKernel",
     "FrameTable": "memory_table",
     "FeatureReader": "NamedFeatures or UnnamedFeatures",
     "Guard": "ConnectionTracker",
+    "InputSchema": "LearnerInputs",
     "Held": "a noun that says what is held",
     "JournalDown": "JournalUnavailable",
     "JournalForeign": "JournalMismatch",
@@ -54,6 +55,7 @@ NAMES = {
     "Survey": "LogSummary",
     "TiedSets": "Mixture, with ties=",
     "Told": "LastAnswer",
+    "TrialCore": "ProvisionalCore",
     "Turns": "CommitQueue",
     "UpdateBatch": "learn_answer",
     "UNREADABLE": "READ_ERRORS",
@@ -91,13 +93,13 @@ NAMES = {
     "strangers": "unauthenticated",
     "take_snapshot": "Projector.snapshot",
     "teach": "learn",
+    "undo_on_failure": "rollback_inputs",
     "untaught_probabilities": "out_of_fold_probabilities",
 }
 # names that say nothing
 VAGUE = {"found", "made", "told", "said", "odds", "meant", "spelt"}
 # the same in what people read
 PHRASES = {
-    "foretell": "predict",
     "rows speak of": "an effective sample size of",
     "equal ones": "effective sample size",
     "nothing speaks against": "sound",

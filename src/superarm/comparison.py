@@ -16,7 +16,8 @@ from superarm._intervals import student_margin
 from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.groups import GroupCoverage, pool_coverage
-from superarm.learners.registry import make, parameters, parse
+from superarm.learners.registry import make, parse
+from superarm.parameters import parameters
 from superarm.simulation import NOT_WARM, RATES, Trace, as_stream, simulate
 
 if TYPE_CHECKING:

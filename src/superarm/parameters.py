@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -191,17 +191,19 @@ def subclasses(cls: type[Class]) -> Iterator[type[Class]]:
         yield from subclasses(sub)
 
 
-def check_parameters(cls: type, args: Sequence[Any], given: dict[str, Any]) -> None:
-    """Refuse parameters that a learner class does not have, in a sentence that names the class."""
+def check_parameters(
+    cls: type, args: Sequence[Any], given: dict[str, Any], left_out: Mapping[str, str]
+) -> None:
+    """Refuse parameters that a class does not have, in a sentence that names the class.
+
+    ``args`` and ``given`` are what its ``__init__`` gets; ``left_out``: why it leaves out some that others have.
+    """
     signature, owner = inspect.signature(cls), cls.__name__
     if args and all(p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()):
         raise InvalidInput(f"{owner} takes parameters by name, as in {owner}(n_labels=10), got {args[0]!r}")
     own = parameters(cls)
     for name in (name for name in given if name not in own):
-        if name in ("coverage", "explore"):
-            reason = (
-                "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
-            )
-            raise InvalidInput.must(name, owner, f"left out: {reason}", given[name])
+        if name in left_out:
+            raise InvalidInput.must(name, owner, f"left out: {left_out[name]}", given[name])
         wanted = f"one of its parameters {', '.join(own)}"
         raise InvalidInput.must(name, owner, wanted, name, choices=own)

@@ -133,6 +133,20 @@ def test_what_cannot_be_is_refused() -> None:
         sa.SetLogit(n_labels=4, n_features=2, explore={"name": "no such"})
 
 
+def test_equal_rules_have_equal_hashes() -> None:
+    """1 and 1.0 are the same parameter, with one hash; a list has none, and does no harm."""
+    whole, number = sa.explore.RunnerUp(explore=1), sa.explore.RunnerUp(explore=1.0)
+    assert whole == number
+    assert len({whole, number, sa.explore.RunnerUp(explore=0.5)}) == 2
+
+    class Weighted(sa.explore.Uniform):
+        def __init__(self, *, weights: tuple[float, ...] = (), set_size: int = 1) -> None:
+            super().__init__(set_size=set_size)
+            self.weights = weights
+
+    assert len({Weighted(weights=(1, 2)), Weighted(weights=(1.0, 2.0)), Weighted(weights=(3,))}) == 2
+
+
 def test_uniform_is_uniform() -> None:
     decision = sa.explore.Uniform(set_size=3).decide(scores=np.arange(7))
     assert decision.propensity == pytest.approx(1 / comb(7, 3))

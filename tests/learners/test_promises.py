@@ -12,7 +12,8 @@ import superarm as sa
 from superarm.checks import CHECKS, run_check
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, Dilute, RunnerUp, Uniform
-from superarm.learners.registry import learners_by_name, make, parameters, parse
+from superarm.learners.registry import learners_by_name, make, parse
+from superarm.parameters import parameters
 
 TOLD = {"perceptron", "softmax", "pa", "softmax-averaged"}
 FREE = TOLD | {"set-logit"}

@@ -16,6 +16,7 @@ from superarm.data.rows import as_row, row_from_json, row_to_json
 from superarm.errors import InvalidInput
 from superarm.native.core import DecisionBase
 from superarm.native.stateless_rules import log_order_probability
+from superarm.parameters import check_number
 
 if TYPE_CHECKING:
     from superarm.explore import Rule
@@ -138,6 +139,7 @@ class Decision(DecisionBase):
             raise InvalidInput.must("labels", owner, "distinct and at least one", shown)
         if propensity is not None and not 0.0 < propensity <= 1.0:
             raise InvalidInput.must("propensity", owner, "in (0, 1]", propensity)
+        _check_rule(rule, owner)
         best = () if top is None else tuple(top)
         if rule is None and (top is None) != (gamma is None):
             raise InvalidInput.must("top and gamma", owner, "given both or neither", (top, gamma))
@@ -147,8 +149,7 @@ class Decision(DecisionBase):
         if drawn_around_top and top is not None and len(best) != len(shown):
             raise InvalidInput.must("top", owner, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None:
-            if not 0.0 < gamma <= 1.0:
-                raise InvalidInput.must("gamma", owner, "in (0, 1]", gamma)
+            check_number("gamma", owner, gamma, 0.0, 1.0)
             rule = {"name": "dilute", "gamma": gamma}
         candidates = None if eligible is None else tuple(eligible)
         if candidates is not None and not {*shown, *best} <= set(candidates):
@@ -201,11 +202,11 @@ class Decision(DecisionBase):
 
     @property
     def rule(self) -> dict[str, Any] | None:
-        record: Any = self._rule
-        if record is not None and not isinstance(record, dict):
-            labels = self.vocabulary if self._eligible is None else LabelVocabulary(self.eligible or ())
-            record = record.record(np.frombuffer(self.draw_log), labels)
-            self._rule = record
+        rule: Any = self._rule
+        if rule is None or isinstance(rule, dict):
+            return rule
+        labels = self.vocabulary if self._eligible is None else LabelVocabulary(self.eligible or ())
+        self._rule = record = rule.record(np.frombuffer(self.draw_log), labels)
         return record  # type: ignore[no-any-return]
 
     @property
@@ -264,6 +265,7 @@ class Decision(DecisionBase):
             shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
             if not shown or set(shown) != set(drawn) or len(shown) != len(drawn) or len(set(top)) != len(top):
                 raise ValueError("sets")
+            _check_rule(data["rule"], "Decision.from_dict")
             return cls.from_parts(
                 x=x,
                 sets=(shown, drawn, top),
@@ -300,6 +302,16 @@ class Decision(DecisionBase):
                 ("round", self.round),
             ],
         )
+
+
+def _check_rule(rule: Any, owner: str) -> None:
+    """Refuse the record of a rule without its name, or of the paper's draw without its gamma."""
+    if rule is None:
+        return
+    if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
+        raise InvalidInput.must("rule", owner, "a record with the name of a rule", rule)
+    if rule["name"] == "dilute":
+        check_number("gamma", owner, rule.get("gamma"), 0.0, 1.0)
 
 
 def _none_if_nan(value: float) -> float | None:

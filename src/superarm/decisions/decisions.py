@@ -153,17 +153,17 @@ class Decisions:
 
     def _one(self, i: int) -> Decision:
         row = None if self.rows is None else self.rows.row(i).copy()
-        drawn = self.draws
+        draws = self.draws
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
             row=row,
-            sets=drawn.flat[drawn.starts[i] : drawn.starts[i + 1]],
-            size=int(drawn.sizes[i]),
+            sets=draws.flat[draws.starts[i] : draws.starts[i + 1]],
+            size=int(draws.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
-            log_propensity=float(drawn.log_probs[i]),
+            log_propensity=float(draws.log_probs[i]),
             rule=self.rule,
-            draw_log=drawn.draw_logs[drawn.draw_log_starts[i] : drawn.draw_log_starts[i + 1]].tobytes(),
+            draw_log=draws.draw_logs[draws.draw_log_starts[i] : draws.draw_log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
             vocabulary=self.vocabulary,
@@ -219,7 +219,7 @@ class Decisions:
         require_extra("logs")
         import polars as pl
 
-        n, drawn = len(self), self.draws
+        n, draws = len(self), self.draws
         named = all(type(label) is str for label in self.vocabulary.all()[:1])
         lists = pl.List(pl.String if self.vocabulary.names is not None and named else pl.Int64)
         columns: dict[str, Any] = {"round": self.round, "learner": [self.learner] * n}
@@ -232,14 +232,14 @@ class Decisions:
             else [self.vocabulary.decode(self.eligible.of_row(i)) for i in range(n)]
         )
         columns["eligible"] = pl.Series("eligible", eligible or [None] * n, dtype=lists)
-        columns["set_size"] = drawn.sizes
+        columns["set_size"] = draws.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
-        columns["log_propensity"] = drawn.log_probs
+        columns["log_propensity"] = draws.log_probs
         texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
         columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
         logs = [
-            drawn.draw_logs[a:b].tolist()
-            for a, b in zip(drawn.draw_log_starts, drawn.draw_log_starts[1:], strict=False)
+            draws.draw_logs[a:b].tolist()
+            for a, b in zip(draws.draw_log_starts, draws.draw_log_starts[1:], strict=False)
         ]
         columns["draw_log"] = pl.Series("draw_log", logs, dtype=pl.List(pl.Float64))
         features = self.rows if rows else None

@@ -16,8 +16,8 @@ from superarm.errors import InvalidInput, SuperarmError, must
 from superarm.experiments.runs import Run, open_stream
 from superarm.experiments.toml import TomlFile
 from superarm.learners import Learner
-from superarm.learners.registry import is_file_spec, parameters, parse
-from superarm.parameters import existing_file
+from superarm.learners.registry import is_file_spec, parse
+from superarm.parameters import existing_file, parameters
 from superarm.simulation import RATES
 from superarm.streams import NAMES, Stream
 from superarm.streams.catalog import content_digest

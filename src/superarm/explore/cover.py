@@ -198,8 +198,7 @@ class Cover(Rule):
         reason = kernel.broken_promise(target)
         return replace(observed, trouble=_trouble(observed, asked, reason)) if reason else observed
 
-    def report_problem(self, kernel: CoverKernel) -> None:
-        """Warn once if a promise cannot be kept, by what ``kernel`` has counted."""
+    def warn_of_promise(self, kernel: CoverKernel) -> None:
         if kernel.has_broken_promise and not kernel.warned:
             kernel.warned = True
             targets = [target for target in kernel.state()["targets"].tolist() if target]

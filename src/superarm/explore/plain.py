@@ -90,10 +90,6 @@ class PlainRule(Rule):
 
     # ------------------------------------------------------------ for compiled code
 
-    def report_problem(self, kernel: PlainRuleKernel) -> None:
-        if kernel.failed:
-            raise kernel.take_error()
-
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         return PlainRuleKernel(k, seed, self)
 

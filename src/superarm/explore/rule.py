@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
@@ -70,7 +70,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
         *("without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "report_problem", "without_label_names", "with_state_of"),
+        *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
     }
 
     def __init__(
@@ -145,9 +145,14 @@ class Rule(Parametrised, ABC):
         """
         raise _no_promise(coverage, owner)
 
-    def report_problem(self, kernel: Any) -> None:
-        """Warn of a promise that ``kernel`` cannot keep, or raise what the rule raised, after answers."""
-        return  # most rules have none
+    def warn_of_promise(self, kernel: Any) -> None:
+        """Warn once, after answers, of a promise that ``kernel`` cannot keep."""
+        return  # most rules promise nothing
+
+    def raise_error(self, kernel: Any) -> None:
+        """Raise what a rule in plain Python has raised in compiled code, which ``kernel`` has kept."""
+        if kernel.failed:
+            raise kernel.take_error()
 
     # ------------------------------------------------------------ parameters
 
@@ -174,7 +179,8 @@ class Rule(Parametrised, ABC):
         return isinstance(other, Rule) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash((self.name, *map(repr, self.params.items())))
+        # without lists and dicts; 1 and 1.0 are equal, and have one hash
+        return hash((self.name, frozenset(p for p in self.params.items() if isinstance(p[1], Hashable))))
 
     def __getstate__(self) -> dict[str, Any]:
         core, state = self._core, None
@@ -317,7 +323,8 @@ class Rule(Parametrised, ABC):
         numbers = np.concatenate([core.vocabulary.encode(part, "labels", owner) for part in sets])
         row = np.zeros(core.k, np.float32)
         core.update(decision, row, core.all_labels, numbers, log, hit=bit, label=-1, likelihood=None)
-        self.report_problem(core.rule)
+        self.raise_error(core.rule)
+        self.warn_of_promise(core.rule)
 
     def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
         """Return a Decision; raise what a rule in plain Python has raised."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from superarm.learners.families import Explore, SetParams
+from superarm.learners.families import CoverageParams, Explore
 from superarm.learners.setlogit import LikelihoodLearner
 
 
@@ -30,6 +30,6 @@ class AveragedSoftmax(LikelihoodLearner):
         explore: Explore = None,
         step: float | None = None,
         curves: int | None = None,
-        **common: Unpack[SetParams],
+        **common: Unpack[CoverageParams],
     ) -> None:
         super().__init__(explore=explore, step=step, curves=curves, **common)

@@ -39,7 +39,8 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     if not len(answers.which):
         return 0
     done = (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
-    learner.rule.report_problem(learner.core.rule)
+    learner.rule.raise_error(learner.core.rule)
+    learner.rule.warn_of_promise(learner.core.rule)
     return done
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCALINGS = ("standard", "unit")
 
 
-class TrialCore(NamedTuple):
+class ProvisionalCore(NamedTuple):
     """A core to decide at a cursor before the first row, or the first text; it serves until the learner learns.
 
     Attributes:
@@ -72,14 +72,14 @@ def ensure_core(learner: Learner) -> Core:
 
 
 def core_for_cursor(learner: Learner, cursor: Cursor) -> Core:
-    """Return the core to decide at a cursor: the learner's, or before the first row or the first text a trial core."""
+    """Return the core to decide at a cursor: the learner's, or before the first row, or text, a provisional one."""
     core: Core = learner.core
     if core is None or _lacks_sparse_part(learner):
         learnt = None if core is None else (core, core.n_updates)
         made_for = (learner.inputs.layout, learner.n_labels, learner.set_size, learner.id, learnt)
-        if learner.trial_core is None or learner.trial_core.made_for != made_for:
-            learner.trial_core = TrialCore(_new_core(learner), made_for)
-        core = learner.trial_core.core
+        if learner.provisional_core is None or learner.provisional_core.made_for != made_for:
+            learner.provisional_core = ProvisionalCore(_new_core(learner), made_for)
+        core = learner.provisional_core.core
     if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.rule.n_draw_state:
         raise learner.invalid("cursor", "one of this learner", cursor)
     return core
@@ -145,14 +145,14 @@ def _promise(learner: Learner, core: Core, coverage: float) -> Iterator[None]:
 
 
 @contextmanager
-def undo_on_failure(learner: Learner, *, always: bool = False) -> Iterator[None]:
-    """Take back the layout, names and core that rows have brought inside of the block if it fails, or ``always``."""
+def rollback_inputs(learner: Learner, *, keep_on_success: bool) -> Iterator[None]:
+    """Take back the layout, names and core that rows bring inside of the block, unless they are kept on success."""
     core, checkpoint = learner.core, learner.inputs.checkpoint()
-    undo = True
+    keep = False
     try:
         yield
-        undo = always
+        keep = keep_on_success
     finally:
-        if undo:
+        if not keep:
             learner.inputs.rollback(checkpoint)
             learner.core = core

@@ -15,7 +15,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.learners import failures
 from superarm.learners.answers import draw_log_of
-from superarm.learners.cores import core_for_cursor, temporary_coverage, undo_on_failure
+from superarm.learners.cores import core_for_cursor, rollback_inputs, temporary_coverage
 from superarm.native import loops
 from superarm.native.core import Cursor
 
@@ -35,7 +35,7 @@ def decide(
     inputs, named = learner.inputs, named_row(x)
     numbers = inputs.eligible_numbers(eligible, named)
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
-    with undo_on_failure(learner, always=cursor is not None):
+    with rollback_inputs(learner, keep_on_success=cursor is None):
         row = inputs.encode_row(x if named is None else named)
         core: Any = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         shown = row if named is None else json_row(named)
@@ -70,7 +70,7 @@ def decide_many(
     """Choose a set for every row of X, in one compiled loop."""
     inputs = learner.inputs
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
-    with undo_on_failure(learner):
+    with rollback_inputs(learner, keep_on_success=True):
         rows = inputs.encode_owned_rows(X)
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
@@ -84,7 +84,7 @@ def decide_many(
 
 def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
     """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
-    with undo_on_failure(learner):
+    with rollback_inputs(learner, keep_on_success=True):
         rows = learner.inputs.encode_rows(X)
         y, visit = learner.inputs.check_run(len(rows), y, visit, signed_sizes)
         core, counts = learner.ensure_core(), np.zeros(4, np.int64)
@@ -96,5 +96,6 @@ def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None
                 raise error
     if status:
         raise error
-    learner.rule.report_problem(core.rule)
+    learner.rule.raise_error(core.rule)
+    learner.rule.warn_of_promise(core.rule)
     return counts

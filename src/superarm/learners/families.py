@@ -1,6 +1,6 @@
 """The families of learners, by what they are told and by how their sets are chosen.
 
-ExploringLearner    its sets by a word or a number, by a promised coverage, or by any rule of superarm.explore
+AnyRuleLearner    its sets by a word or a number, by a promised coverage, or by any rule of superarm.explore
 LabelLearner        the same, and it is told the label of every row
 BanditLearner       bits about labels that are drawn around its best ones; about one label, but for MC-DBF
 """
@@ -35,20 +35,20 @@ class CommonParams(TypedDict, total=False):
     scaling: str | None
 
 
-class SetParams(CommonParams, total=False):
+class CoverageParams(CommonParams, total=False):
     """The parameters that a learner passes on to `LabelLearner`, beside ``explore``."""
 
     coverage: float | None
     uniform: float
 
 
-class ExploringParams(SetParams, total=False):
-    """The parameters that a learner passes on to `ExploringLearner`."""
+class AnyRuleParams(CoverageParams, total=False):
+    """The parameters that a learner passes on to `AnyRuleLearner`."""
 
     explore: Explore
 
 
-class ExploringLearner(Learner):
+class AnyRuleLearner(Learner):
     """A learner whose update does not depend on which rule chose the set.
 
     Args:
@@ -104,7 +104,7 @@ class ExploringLearner(Learner):
         return RunnerUp(explore=self.explore, uniform=self.uniform, forget=self.scaling_forget)
 
 
-class LabelLearner(ExploringLearner):
+class LabelLearner(AnyRuleLearner):
     """A learner with full information: it is told the label of every row.
 
     Args:
@@ -115,7 +115,7 @@ class LabelLearner(ExploringLearner):
 
     feedback = ("label",)
 
-    def __init__(self, *, explore: Explore = None, **common: Unpack[SetParams]) -> None:
+    def __init__(self, *, explore: Explore = None, **common: Unpack[CoverageParams]) -> None:
         super().__init__(explore=explore, **common)
 
 

@@ -1,4 +1,4 @@
-"""InputSchema: what rows and labels mean to a learner: layout, names of columns, labels, which are eligible.
+"""LearnerInputs: what rows and labels mean to a learner: layout, names of columns, labels, which are eligible.
 
 The layout of rows is fixed by the first one (or by rows with names, or a model file). After that, a single
 row of the other kind and the same width is as good, and a matrix of the other kind is refused.
@@ -24,7 +24,7 @@ from superarm.errors import Description, InvalidInput
 from superarm.parameters import check_int
 
 
-class InputSchema:
+class LearnerInputs:
     """What rows and labels mean.
 
     Attributes:
@@ -102,7 +102,7 @@ class InputSchema:
 
         Args:
             labels: the eligible ones.
-            named: the row, if it has names: `ScoreSchema` looks at it.
+            named: the row, if it has names: `ScoreInputs` looks at it.
         """
         if labels is None:
             return self.showable

@@ -30,7 +30,7 @@ from superarm.learners import (
     model_files,
     predictions,
 )
-from superarm.learners.inputs import InputSchema
+from superarm.learners.inputs import LearnerInputs
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import NOT_FAST, Core, Cursor
 from superarm.parameters import Parametrised, check_int, check_parameters
@@ -60,26 +60,31 @@ class Learner(Parametrised):
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
+    scores_are_log_probabilities: ClassVar[bool] = False  # but for a constant: their softmax is meant
     accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
-    schema_class: ClassVar[type[InputSchema]] = InputSchema  # what rows and labels mean
+    left_out: ClassVar[dict[str, str]] = dict.fromkeys(  # parameters that some learners cannot have, and why
+        ("coverage", "explore"),
+        "its update needs its own top set of set_size labels, or the way in which its sets are drawn",
+    )
+    inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
-        *("make_core", "make_rule", "core_args", "core", "trial_core", "ensure_core", "inputs", "vocabulary"),
-        "schema_class",
+        *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
+        *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
 
     core: Any = None  # the algorithm in compiled code
-    trial_core: cores.TrialCore | None = None  # to decide at a cursor before the first row, or the first text
-    ensure_core = cores.ensure_core
+    # what decides at a cursor before the first row, or the first text
+    provisional_core: cores.ProvisionalCore | None = None
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
-        check_parameters(cls, args, params)
+        check_parameters(cls, args, params, cls.left_out)
         return super().__new__(cls)
 
     def __init__(
@@ -94,7 +99,7 @@ class Learner(Parametrised):
         scaling: str | None = None,
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
-        self.inputs = self.schema_class(self.owner, vocabulary, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self._set_size = self.inputs.check_set_size(set_size)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.seed = check_int("seed", self.owner, seed, 0)
@@ -189,8 +194,8 @@ class Learner(Parametrised):
             answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
-        if self.rule.sizes_vary or self.core.rule.failed:
-            self.rule.report_problem(self.core.rule)
+        self.rule.raise_error(self.core.rule)
+        self.rule.warn_of_promise(self.core.rule)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
@@ -342,6 +347,10 @@ class Learner(Parametrised):
         self.inputs.use_columns(Columns.read(columns))
         self.ensure_core()
 
+    def ensure_core(self) -> Core:
+        """Return its core: made when the layout is known, and anew when rows have got a sparse part."""
+        return cores.ensure_core(self)
+
     @cached_property
     def rule(self) -> Rule:
         """The rule that chooses its sets."""
@@ -388,7 +397,14 @@ class Learner(Parametrised):
         """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.save(self, path)
 
-    __getstate__ = model_files.pickle_state
-    __setstate__ = model_files.unpickle
-    __repr__ = display.learner_text
-    _repr_html_ = display.learner_html
+    def __getstate__(self) -> dict[str, Any]:
+        return model_files.pickle_state(self)
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        model_files.unpickle(self, values)
+
+    def __repr__(self) -> str:
+        return display.learner_text(self)
+
+    def _repr_html_(self) -> str:
+        return display.learner_html(self)

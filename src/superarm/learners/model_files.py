@@ -25,7 +25,7 @@ from superarm.parameters import parameters, subclasses
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-CORES = ("core", "trial_core")  # attributes that a copy makes anew
+CORES = ("core", "provisional_core")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
 RULE_STATE = "rule."  # what those of its rule begin with
 MEMORY = "memory."  # what those begin with that a learner in plain Python remembers

@@ -19,7 +19,7 @@ from math import inf
 from typing import Unpack
 
 from superarm.data.rows import Layout
-from superarm.learners.families import ExploringParams, LabelLearner
+from superarm.learners.families import AnyRuleParams, LabelLearner
 from superarm.native.core import Core
 from superarm.native.first_order import PACore
 from superarm.parameters import check_choice, check_number
@@ -37,7 +37,7 @@ class PA(LabelLearner):
 
     name = "pa"
 
-    def __init__(self, *, variant: str = "PA-I", C: float = 1.0, **common: Unpack[ExploringParams]) -> None:
+    def __init__(self, *, variant: str = "PA-I", C: float = 1.0, **common: Unpack[AnyRuleParams]) -> None:
         super().__init__(**common)
         self.variant = check_choice("variant", self.owner, variant, VARIANTS)
         self.C = check_number("C", self.owner, C, 0.0)

@@ -25,12 +25,12 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.errors import Description, WeightsOverflow
-from superarm.learners.families import ExploringLearner
+from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
 from superarm.native.plain_core import PlainCore
 
 
-class PlainLearner(ExploringLearner):
+class PlainLearner(AnyRuleLearner):
     """The base class of learners in plain Python: define `begin`, `score` and `learn`.
 
     Args:
@@ -42,6 +42,7 @@ class PlainLearner(ExploringLearner):
     """
 
     learns_from_given = True
+    scores_are_log_probabilities = True
     default_scaling = "none"
 
     def __init_subclass__(cls) -> None:
@@ -86,7 +87,7 @@ class PlainLearner(ExploringLearner):
             raise TypeError(f"begin() of {self.owner} must return a dict, got {memory!r}")
         if self.core is not None:  # which the new one continues; cores.py copies its arrays, which may grow
             memory |= {name: v for name, v in self.core.memory.items() if not isinstance(v, np.ndarray)}
-        self._memory = memory  # of a core that may stay a trial (`decide` at a cursor)
+        self._memory = memory  # of a core that may be provisional (`decide` at a cursor)
         return PlainCore(
             **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
         )

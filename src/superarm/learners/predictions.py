@@ -11,7 +11,7 @@ from superarm.data.labels import Label
 from superarm.data.rows import stack
 from superarm.explore.cover import check_coverage
 from superarm.learners import failures
-from superarm.learners.cores import undo_on_failure
+from superarm.learners.cores import rollback_inputs
 from superarm.losses import softmax
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def scores(learner: Learner, X: Any) -> Array:
     """Return the scores of all labels for every row of X."""
-    with undo_on_failure(learner, always=True):
+    with rollback_inputs(learner, keep_on_success=False):
         rows = learner.inputs.encode_rows(X, grow=False)
         out = np.zeros((len(rows), learner.n_labels), np.float32)
         learner.ensure_core().scores(rows, out)
@@ -32,7 +32,7 @@ def scores(learner: Learner, X: Any) -> Array:
 
 def rank(learner: Learner, x: Any) -> list[Label]:
     """Return all labels that can be shown for one row, best first."""
-    with undo_on_failure(learner, always=True):
+    with rollback_inputs(learner, keep_on_success=False):
         row = learner.inputs.encode_row(x, grow=False)
         return learner.vocabulary.decode(_ranked(learner, stack([row], learner.inputs.layout))[0])
 

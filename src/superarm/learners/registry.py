@@ -12,9 +12,7 @@ from superarm import learners
 from superarm.errors import Description, InvalidInput
 from superarm.explore.rule import Rule
 from superarm.learners import Learner, Scores
-from superarm.parameters import existing_file, parameters
-
-__all__ = ["learners_by_name", "make", "parameters", "parse", "parse_value"]
+from superarm.parameters import existing_file
 
 
 def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:

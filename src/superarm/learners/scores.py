@@ -18,13 +18,13 @@ from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX, Layout, Rows
 from superarm.data.tables import is_named_rows, named_row, records
 from superarm.learners import cores
-from superarm.learners.families import ExploringLearner, ExploringParams
-from superarm.learners.inputs import InputSchema
+from superarm.learners.families import AnyRuleLearner, AnyRuleParams
+from superarm.learners.inputs import LearnerInputs
 from superarm.native.core import Core, ScoresCore
 from superarm.parameters import is_number
 
 
-class ScoreSchema(InputSchema):
+class ScoreInputs(LearnerInputs):
     """Rows of scores, by label."""
 
     def use_labels(self, vocabulary: LabelVocabulary, none_index: int | None = None) -> None:
@@ -75,7 +75,7 @@ class ScoreSchema(InputSchema):
         return Rows(np.stack([self.encode_row(x) for x in named]))
 
 
-class Scores(ExploringLearner):
+class Scores(AnyRuleLearner):
     """Sets by scores that come with each row: a rule behind the API of a learner.
 
     Args:
@@ -91,9 +91,9 @@ class Scores(ExploringLearner):
     """
 
     name = "scores"
-    schema_class = ScoreSchema
+    inputs_class = ScoreInputs
 
-    def __init__(self, **common: Unpack[ExploringParams]) -> None:
+    def __init__(self, **common: Unpack[AnyRuleParams]) -> None:
         n_features = common.pop("n_features", None)
         super().__init__(**common)
         if n_features not in (None, self.n_labels):

@@ -13,7 +13,7 @@ from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
-from superarm.learners.families import ExploringLearner, ExploringParams
+from superarm.learners.families import AnyRuleLearner, AnyRuleParams
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.setlogit import SetLogitCore
@@ -27,14 +27,14 @@ MAX_LABELS_WITH_CURVES = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
 
-class LikelihoodParams(ExploringParams, total=False):
+class LikelihoodParams(AnyRuleParams, total=False):
     """What a learner passes on to `LikelihoodLearner`."""
 
     step: float | None
     curves: int | None
 
 
-class LikelihoodLearner(ExploringLearner):
+class LikelihoodLearner(AnyRuleLearner):
     """The model and the update of SetLogit, for learners of bits and for those of labels.
 
     Args:
@@ -49,12 +49,13 @@ class LikelihoodLearner(ExploringLearner):
     """
 
     state_version = 5
+    scores_are_log_probabilities = True
     default_scaling = "standard"
     step: float | None
     curves: int | None
 
     def __init__(
-        self, *, step: float | None = None, curves: int | None = None, **common: Unpack[ExploringParams]
+        self, *, step: float | None = None, curves: int | None = None, **common: Unpack[AnyRuleParams]
     ) -> None:
         super().__init__(**common)
         self.step = None if step is None else check_number("step", self.owner, step, 0.0)

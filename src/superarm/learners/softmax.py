@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.learners.families import ExploringParams, LabelLearner
+from superarm.learners.families import AnyRuleParams, LabelLearner
 from superarm.losses import softmax
 from superarm.native.core import Core
 from superarm.native.first_order import SoftmaxCore
@@ -24,8 +24,9 @@ class Softmax(LabelLearner):
     """
 
     name = "softmax"
+    scores_are_log_probabilities = True
 
-    def __init__(self, *, step: float = 1.0, **common: Unpack[ExploringParams]) -> None:
+    def __init__(self, *, step: float = 1.0, **common: Unpack[AnyRuleParams]) -> None:
         super().__init__(**common)
         self.step = check_number("step", self.owner, step, 0.0)
 

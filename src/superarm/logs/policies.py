@@ -120,11 +120,6 @@ class Policy:
         return None if rule is None else repr(rule)
 
 
-def has_probabilities(learner: Learner) -> bool:
-    """Return whether its scores are logarithms of probabilities."""
-    return hasattr(learner, "predict_proba") or learner.learns_from_given
-
-
 def _learner_order(learner: Learner, labels: LabelVocabulary, policy: str) -> list[int] | None:
     """Return the indices of the log's labels among the learner's own; ``None`` if these are in the same order."""
     own, logged = ([str(label) for label in known.all()] for known in (learner.vocabulary, labels))
@@ -169,7 +164,7 @@ class PolicyRunner:
         """Whether its scores are logarithms of probabilities."""
         if self.policy.learner is None:
             return self.policy.probabilities is not None
-        return has_probabilities(self.policy.learner)
+        return self.policy.learner.scores_are_log_probabilities
 
     def scores(self, batch: LogBatch) -> Array:
         """Return the scores of all labels, by row; -inf for those that are never shown."""

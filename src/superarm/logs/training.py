@@ -20,7 +20,7 @@ from superarm.logs.batches import label_indices, relabel
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
 from superarm.logs.log import Log
-from superarm.logs.policies import Policy, has_probabilities
+from superarm.logs.policies import Policy
 from superarm.logs.results import Estimate
 from superarm.logs.summary import LogSummary
 from superarm.native.randomness import uniform_number
@@ -114,7 +114,7 @@ def train(
 
     losses_by_passes = dict[int, float]()
     # several passes learn the noise of a small log by heart; only rows that were not learnt from show it
-    if passes > 1 and has_probabilities(learner):
+    if passes > 1 and learner.scores_are_log_probabilities:
         share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
 
         def validation_use(record: Record) -> RowUse:
@@ -214,7 +214,7 @@ class _Trainer:
         learner = self.learner
         evaluator = PolicyEvaluator(Policy(learner.name, learner=learner), self.summary)
         # without probabilities of the learner's own, a reward model is needed, which learns from all rows
-        records = self.held_out_rows if has_probabilities(learner) else self.log
+        records = self.held_out_rows if learner.scores_are_log_probabilities else self.log
         diagnostics = LogDiagnostics()
 
         def is_held_out(record: Record) -> bool:

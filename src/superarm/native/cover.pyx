@@ -5,6 +5,7 @@ Its draw_log has a `LogHead`, the numbers that move the rule; then q, and what l
 
 from libc.math cimport exp, log, sqrt
 
+cimport cython
 cimport numpy as np
 
 from superarm.native.arrays cimport double_data
@@ -53,6 +54,7 @@ cpdef enum:  # why a promise cannot be kept; 0: it can
 LOG_KEYS = tuple(LogHead(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # the names of its numbers, in their order
 
 
+@cython.final
 cdef class CoverKernel(LeaveOutKernel):
     cdef readonly double coverage, eta, false_no, false_yes
     cdef public double target  # the coverage that the next decisions are asked for
@@ -88,13 +90,14 @@ cdef class CoverKernel(LeaveOutKernel):
         """Return whether a threshold is kept for this coverage, or can be."""
         return self.target_index(target) >= 0 or self.target_index(0.0) >= 0
 
-    def threshold(self, double target):
+    cpdef double threshold(self, double target) noexcept nogil:
         """Return q of this coverage."""
-        return self.q(target)
+        cdef Py_ssize_t at = self.target_index(target)
+        return self.first_threshold(target) if at < 0 else self.thresholds[at]
 
     def edge(self, double target):
         """Return the least p that is shown at this coverage."""
-        q = self.q(target)
+        q = self.threshold(target)
         return exp(-q) if q < self.max_threshold() else 0.0
 
     def counts(self, double target):
@@ -102,21 +105,13 @@ cdef class CoverKernel(LeaveOutKernel):
         at = self.target_index(target)
         return self.tally[at] if at >= 0 else Tally(0.0, 0.0, 0.0, 0.0, 0.0)
 
-    def broken_promise(self, double target):
+    cpdef int broken_promise(self, double target) noexcept nogil:
         """Return why this coverage cannot be kept: WRONG_ANSWERS, SET_SIZE_TOO_SMALL, or 0 if it can."""
-        at = self.target_index(target)
-        return 0 if at < 0 else self.why_broken(at)
-
-    def calibrate(self, double threshold, dict counts, double round):
-        """Take the threshold of its own coverage from elsewhere, and these counts alone; the warm-up ends at ``round``."""
-        cdef Py_ssize_t at = self.target_index(self.coverage)
-        self.thresholds[at], self.recent_misses[at] = min(self.max_threshold(), threshold), 1.0 - self.coverage
-        self.tally[at] = counts
-        self.warm_up[0] = min(self.warm_up[0], round)
-
-    cdef int why_broken(self, Py_ssize_t at) noexcept nogil:
+        cdef Py_ssize_t at = self.target_index(target)
+        if at < 0:
+            return 0
         cdef const Tally* tally = self.tally + at
-        cdef double alpha = 1.0 - self.targets[at], excess = tally.misses - alpha * tally.answers
+        cdef double alpha = 1.0 - target, excess = tally.misses - alpha * tally.answers
         # with false_no, noes to all labels are among the answers
         cdef double asked = tally.answers + (tally.noes_to_all if self.false_no == 0.0 else 0.0)
         if asked < MIN_ANSWERS:
@@ -127,6 +122,13 @@ cdef class CoverKernel(LeaveOutKernel):
             return SET_SIZE_TOO_SMALL
         return 0
 
+    def calibrate(self, double threshold, dict counts, double round):
+        """Take the threshold of its own coverage from elsewhere, and these counts alone; the warm-up ends at ``round``."""
+        cdef Py_ssize_t at = self.target_index(self.coverage)
+        self.thresholds[at], self.recent_misses[at] = min(self.max_threshold(), threshold), 1.0 - self.coverage
+        self.tally[at] = counts
+        self.warm_up[0] = min(self.warm_up[0], round)
+
     cdef double max_threshold(self) noexcept nogil:
         """Return q from which on everything is shown."""
         return log(self.k / MIN_PROBABILITY)
@@ -134,10 +136,6 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef double first_threshold(self, double target) noexcept nogil:
         """Return where q starts: cautious, as a low one is paid for with misses, and a high one falls soon."""
         return min(self.max_threshold(), log(self.k / sqrt(1.0 - target)))
-
-    cdef double q(self, double target) noexcept nogil:
-        cdef Py_ssize_t at = self.target_index(target)
-        return self.first_threshold(target) if at < 0 else self.thresholds[at]
 
     cdef void add_target(self, Py_ssize_t at, double target) noexcept nogil:
         self.targets[at], self.recent_misses[at] = target, 1.0 - target
@@ -157,7 +155,7 @@ cdef class CoverKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, size, n_above
-        cdef double q = self.q(self.target), cost = 0.0, cut_by = 0.0, certainty = 0.0
+        cdef double q = self.threshold(self.target), cost = 0.0, cut_by = 0.0, certainty = 0.0
         cdef double inside = 0.0, outside, ineligible
         cdef LogHead* log_head = <LogHead*>draw.draw_log
         cdef bint counts = context.round >= self.warm_up[0]
@@ -312,7 +310,7 @@ cdef class CoverKernel(LeaveOutKernel):
             tally.capped_misses += weight * missed
         if answer.label < 0 and self.none_label < 0 and decision.size == self.k:  # beyond false_no
             tally.noes_to_all += -self.false_no / (1.0 - self.false_no) if answer.hit else 1.0
-        self.has_broken_promise = self.has_broken_promise or self.why_broken(at) != 0
+        self.has_broken_promise = self.has_broken_promise or self.broken_promise(decision.coverage) != 0
 
 
 cdef inline double _share(double part, double rest) noexcept nogil:
