@@ -29,6 +29,7 @@ NAMES = {
     "FrameTable": "memory_table",
     "FeatureReader": "NamedFeatures or UnnamedFeatures",
     "Guard": "ConnectionTracker",
+    "HitRateEstimate": "TopSetEstimate",
     "Held": "a noun that says what is held",
     "JournalDown": "JournalUnavailable",
     "JournalForeign": "JournalMismatch",
