@@ -175,9 +175,9 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
                 times = [time.thread_time()]
                 done = serves.commit(calls)
                 times.append(time.thread_time())
-                events = list(follows.store.events(follows.model.projector.seq))
+                events = list(follows.store.events(follows.served.projector.seq))
                 times.append(time.thread_time())
-                follows.model.projector.project(events)
+                follows.served.projector.project(events)
                 times.append(time.thread_time())
                 ids = [one.result["id"] for one in done[:size]]
                 spent = [total + b - a for total, (a, b) in zip(spent, pairwise(times), strict=True)]

@@ -81,6 +81,32 @@ def test_two_nights_are_the_library_calls(model: Path, tmp_path: Path) -> None:
     assert bits(model) == bits(tmp_path / "twin.npz")
 
 
+def test_answers_of_an_older_rule_move_no_new_promise(tmp_path: Path) -> None:
+    """Between decide and learn, the rule may be replaced: the new one must not read the draw logs of the old one."""
+    model, live, made = tmp_path / "model.npz", tmp_path / "live.npz", tmp_path / "d.parquet"
+    labels = [f"l{i}" for i in range(40)]
+    sa.SetLogit(labels=labels, set_size=2, seed=5).save(model)
+    rows = people(60).drop("joined")
+    rows.write_parquet(tmp_path / "rows.parquet")
+    twin = sa.load(model)
+    decisions = twin.decide_many(rows.drop("id"))
+    ran = command("decide", model, tmp_path / "rows.parquet", "--output", made)
+    assert ran.returncode == 0, ran.stderr
+    for path, learner in ((model, sa.load(model)), (live, twin)):
+        learner.with_new_rule(coverage=0.9, explore=None).save(path)
+    hits = [i % 3 == 0 for i in range(60)]
+    pl.DataFrame({"id": rows["id"], "hit": hits}).write_csv(tmp_path / "a.csv")
+    ran = command("learn", model, made, tmp_path / "a.csv")
+    assert ran.returncode == 0, ran.stderr
+    twin = sa.load(live)
+    twin.update_many(decisions, hits)
+    twin.save(live)
+    assert bits(model) == bits(live)
+    coverage = sa.load(model).coverage
+    assert coverage is not None
+    assert coverage.answers == 0.0
+
+
 def test_the_same_answers_twice(model: Path, tmp_path: Path) -> None:
     rows, made, said = tmp_path / "rows.csv", tmp_path / "d.parquet", tmp_path / "a.jsonl"
     people(20).write_csv(rows)

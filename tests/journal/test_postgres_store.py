@@ -41,7 +41,7 @@ def shared(database):
 def caught_up(driver):
     """The projector of a process, after a batch without requests."""
     driver.call(lambda: None)
-    assert driver.service.model.projector.seq == driver.store.head().seq
+    assert driver.service.served.projector.seq == driver.store.head().seq
     return driver.projector
 
 
@@ -95,7 +95,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
     monkeypatch.setattr(store, "append", overtaken)
     one.decide(DecisionRequest(rows(1)[0], "one"))
     assert [event.id for event in store.events()] == ["first", "two", "two", "one"]
-    assert one.service.model.projector.seq == 4
+    assert one.service.served.projector.seq == 4
     assert one.find("one").body.model_seq == 1  # what it was decided with
     assert model_bytes(caught_up(one).learner) == model_bytes(caught_up(two).learner)
     assert verify(one.url).replayed.same
@@ -109,7 +109,7 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
     caught_up(two)  # finds the erasure made, and its own records are gone
     with pytest.raises(DecisionErased):
         two.decide(DecisionRequest(rows(4)[3], "d3"))
-    assert late.service.model.projector.seq == 0
+    assert late.service.served.projector.seq == 0
     assert model_bytes(caught_up(late).learner) == model_bytes(caught_up(one).learner)
     assert late.projector.loaded_snapshots == [61]
     assert late.projector.totals.stats.learnt == 30
@@ -127,7 +127,7 @@ def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(sha
     assert not one.find("a").erased
     caught_up(two)
     assert two.find("a").erased
-    assert one.service.model.n_erased(seq) == 1  # also if another process has made it
+    assert one.service.served.n_erased(seq) == 1  # also if another process has made it
     assert verify(one.url).ok
 
 
@@ -228,7 +228,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         driver.decide(DecisionRequest(rows(1)[0], "c"))
         with pytest.raises(JournalUnavailable):
             looking.recover()
-        assert looking.service.model.projector.seq == 2  # it sees what others write
+        assert looking.service.served.projector.seq == 2  # it sees what others write
         with pytest.raises(JournalUnavailable):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
         assert looking.decide(DecisionRequest(rows(1)[0], "a")).labels == driver.find("a").labels  # repeated

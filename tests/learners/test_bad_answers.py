@@ -56,7 +56,9 @@ def test_a_draw_log_that_is_cut_short_moves_no_promise() -> None:
 # ---------------------------------------------------------------- a rule that was replaced
 
 
-@pytest.mark.parametrize("how", ["update", "after its record was made", "list", "columns", "stored"])
+@pytest.mark.parametrize(
+    "how", ["update", "after its record was made", "list", "columns", "stored", "frame", "one of a frame"]
+)
 def test_a_decision_of_a_rule_that_was_replaced_does_not_move_the_new_one(how: str) -> None:
     learner = sa.SetLogit(n_labels=40, n_features=2, explore=Boltzmann())
     decisions = learner.decide_many([[1.0, 2.0]])
@@ -66,7 +68,10 @@ def test_a_decision_of_a_rule_that_was_replaced_does_not_move_the_new_one(how: s
         assert decision.rule is not None
     if how == "stored":
         decision = sa.Decision.from_dict(decision.to_dict())
-    if how == "columns":
+    if how in ("frame", "one of a frame"):
+        decisions = Decisions.from_frame(decisions.to_frame(), learner.vocabulary)
+        decision = decisions[:][0]
+    if how in ("columns", "frame"):
         changed.update_many(decisions, [False])
     elif how == "list":
         changed.update_many([decision], [False])
@@ -76,6 +81,31 @@ def test_a_decision_of_a_rule_that_was_replaced_does_not_move_the_new_one(how: s
     assert 0 in changed.answered
     assert changed.coverage_at(None).answers == 0.0
     assert changed.core.state()["rule.targets"].tolist()[1:3] == [0.0, 0.0]
+
+
+def test_of_decisions_by_several_rules_each_rule_reads_its_own() -> None:
+    """A frame may hold decisions of before and after the rule was replaced."""
+    first = sa.SetLogit(n_labels=40, n_features=2, explore=Boltzmann())
+    before = first.decide_many([[1.0, 2.0]])
+    now = first.with_params(explore=Cover(coverage=0.9, warm_up=0))
+    after = now.decide_many([[1.0, 2.0], [2.0, 1.0]])
+    twin = now.with_params()
+    stored = Decisions.from_frame(pl.concat([before.to_frame(), after.to_frame()]), first.vocabulary)
+    assert [decision.rule for decision in stored] == [decision.rule for decision in (*before, *after)]
+    assert now.update_many(stored, [False, True, False]) == 3
+    twin.update_many(before, [False])
+    twin.update_many(after, [True, False])
+    assert state_bytes(now) == state_bytes(twin)
+    assert now.coverage is not None
+    assert now.coverage.answers == 2.0
+    assert stored.to_frame().equals(Decisions.from_frame(stored.to_frame(), first.vocabulary).to_frame())
+
+
+def test_a_frame_without_the_rules_is_refused() -> None:
+    """It could not be told whose draw logs these are."""
+    learner = sa.SetLogit(n_labels=4, n_features=2)
+    with pytest.raises(InvalidInput, match="no rule"):
+        Decisions.from_frame(learner.decide_many(np.ones((2, 2))).to_frame().drop("rule"), learner.vocabulary)
 
 
 # ---------------------------------------------------------------- hits and labels

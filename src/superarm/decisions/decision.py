@@ -169,6 +169,15 @@ class Decision(DecisionBase):
         """Its sets: of labels where ``vocabulary`` is ``None``, else of numbers."""
         return DecisionSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
 
+    def sets_among(self, vocabulary: LabelVocabulary, owner: str) -> Array:
+        """Return its sets as compiled code reads them: the indices of ``vocabulary``, of all three in a row.
+
+        ``owner`` is whose labels they are, for messages.
+        """
+        if self.vocabulary is None:  # it was stored, or another system made it: labels, not indices
+            return np.concatenate([vocabulary.encode(part, "decision", owner) for part in self.sets])
+        return self.sets  # type: ignore[no-any-return]
+
     def _decoded(self, labels: Any) -> list[Label]:
         return list(labels) if self.vocabulary is None else self.vocabulary.decode(labels)
 

@@ -124,10 +124,11 @@ class Decisions:
     rows: Rows | None
     draws: DrawnSets
     eligible: EligibleLabels | None  # None: all labels
-    rule: Rule | None  # the one that chose; None if it is not known
+    rule: Rule | None  # the one that chose; None if they were stored, or it is not known
     round: Array
     learner: str | None
     vocabulary: LabelVocabulary
+    records: Array | None = None  # of stored ones: `Decision.rule` of each, as JSON
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -149,6 +150,7 @@ class Decisions:
             draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
             round=self.round[rows],
+            records=None if self.records is None else self.records[rows],
         )
 
     def _one(self, i: int) -> Decision:
@@ -162,12 +164,29 @@ class Decisions:
             size=int(draws.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
             log_propensity=float(draws.log_probs[i]),
-            rule=self.rule,
+            rule=self._rule_of(i),
             draw_log=draws.draw_logs[draws.draw_log_starts[i] : draws.draw_log_starts[i + 1]].tobytes(),
             round=None if round_ < 0 else round_,
             learner=self.learner,
             vocabulary=self.vocabulary,
         )
+
+    def _rule_of(self, i: int) -> Any:
+        """Return the rule that chose set i, or its record; ``None`` if it is not known."""
+        return self.rule if self.records is None else json.loads(self.records[i] or "null")
+
+    def draws_of(self, rule: Rule) -> DrawnSets:
+        """Return the sets, with the draw logs of those alone that a rule of this kind chose."""
+        if self.records is None:
+            own = np.full(len(self), rule.wrote(self.rule))
+        else:
+            own = np.array([rule.wrote(self._rule_of(i)) for i in range(len(self))], bool)
+        if own.all():
+            return self.draws
+        all_logs = np.split(self.draws.draw_logs, self.draws.draw_log_starts[1:-1])
+        logs = [log if is_own else log[:0] for log, is_own in zip(all_logs, own, strict=True)]
+        draw_logs, draw_log_starts = flatten(logs, np.float64)
+        return self.draws._replace(draw_logs=draw_logs, draw_log_starts=draw_log_starts)
 
     # ------------------------------------------------------------ columns
 
@@ -235,8 +254,8 @@ class Decisions:
         columns["set_size"] = draws.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = draws.log_probs
-        texts = [None] * n if self.rule is None else [json.dumps(d.rule) for d in self]
-        columns["rule"] = pl.Series("rule", texts, dtype=pl.String)
+        records = [json.dumps(d.rule) for d in self] if self.records is None else self.records.tolist()
+        columns["rule"] = pl.Series("rule", records, dtype=pl.String)
         logs = [
             draws.draw_logs[a:b].tolist()
             for a, b in zip(draws.draw_log_starts, draws.draw_log_starts[1:], strict=False)
@@ -281,6 +300,7 @@ class Decisions:
             round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
             vocabulary=vocabulary,
+            records=frame["rule"].to_numpy(),
         )
 
     def __repr__(self) -> str:
@@ -326,7 +346,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     """Return the id of the one learner whose decisions a frame has; refuse what `to_frame` does not give."""
     if not hasattr(frame, "get_column"):
         raise InvalidInput.must("frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__)
-    needed = ("round", "learner", *DecisionSets._fields, "log_propensity", "draw_log")
+    needed = ("round", "learner", *DecisionSets._fields, "log_propensity", "rule", "draw_log")
     missing = [name for name in needed if name not in frame.columns]
     if not {"x", "x_indices"} & set(frame.columns):
         missing.append("x")

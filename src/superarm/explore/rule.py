@@ -69,6 +69,7 @@ class Rule(Parametrised, ABC):
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
+        *("wrote", "draw_log_of"),
         *("without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
     }
@@ -122,6 +123,29 @@ class Rule(Parametrised, ABC):
     def draw_log_from(self, record: dict[str, Any]) -> Array:
         """Return the head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("draw_log", ()), np.float64)
+
+    def wrote(self, record: Rule | dict[str, Any] | None) -> bool:
+        """Return whether a ``record`` of a decision, or the rule behind it, is of its own kind.
+
+        Draw logs are read by position: one that another kind of rule wrote must never reach this one.
+        """
+        name = record.get("name") if isinstance(record, dict) else getattr(record, "name", None)
+        return bool(name == self.name)
+
+    def draw_log_of(self, decision: Decision) -> Array:
+        """Return what it wrote down at a decision; of a stored one, the part that moves it.
+
+        It is empty if another rule chose the set, and for one that another system chose, unless gamma is all of it.
+        """
+        if not self.wrote(decision._rule) or (decision.round is None and decision.gamma is None):
+            return np.zeros(0)
+        if decision.vocabulary is not None:  # it is live, or one of many that were stored
+            return np.frombuffer(decision.draw_log)
+        record: Any = decision.rule
+        try:
+            return np.asarray(self.draw_log_from(record), np.float64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.invalid("rule of decision", f"as {self} wrote it", record) from error
 
     def without_promise(self, draw_log: Array) -> Array:
         """Return ``draw_log`` for a default outcome, which teaches the learner and moves no promise."""
@@ -316,13 +340,9 @@ class Rule(Parametrised, ABC):
             raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
         if decision.round in core.answered:
             raise FeedbackError.answered_before(owner, decision.round)
-        log = decision.draw_log
-        if decision.vocabulary is None and decision.rule is not None:  # it was stored
-            log = self.draw_log_from(decision.rule).tobytes()
-        sets = (decision.labels, decision.drawn, decision.top)
-        numbers = np.concatenate([core.vocabulary.encode(part, "labels", owner) for part in sets])
-        row = np.zeros(core.k, np.float32)
-        core.update(decision, row, core.all_labels, numbers, log, hit=bit, label=-1, likelihood=None)
+        row, sets = np.zeros(core.k, np.float32), decision.sets_among(core.vocabulary, owner)
+        log = self.draw_log_of(decision).tobytes()
+        core.update(decision, row, core.all_labels, sets, log, hit=bit, label=-1, likelihood=None)
         self.raise_error(core.rule)
         self.warn_of_promise(core.rule)
 

@@ -10,13 +10,13 @@ import copy
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 
-from superarm._types import JsonObject
+from superarm._types import Array, JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import CHANGE, DECISION, ERASURE, OUTCOME, TIMEOUT, Event
-from superarm.journal.learning import apply_decision, draw_log, label_number, learn_answer
+from superarm.journal.learning import apply_decision, learn_outcome
 from superarm.journal.records import DecisionRecord, RecordCache
 from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes, made_by, model_bytes
@@ -189,8 +189,10 @@ class Projector:
         label = self._label_to_learn(record, event.body.label)
         if self._learnt_default(record) is not None and self._can_be_learnt(event):
             # the default that was learnt before has not moved the promise
-            log, number = draw_log(self.learner, record.body), label_number(self.learner, label)
-            self.learner.rule.count_answer(self.learner.core.rule, log, event.body.hit, number)
+            learner = self.learner
+            log = learner.rule.draw_log_of(record.decision.to_decision(learner.id))
+            index = -1 if label is None else self.labels.index(label)
+            learner.rule.count_answer(learner.core.rule, log, event.body.hit, index)
         learns = self.was_learnt(record)
         refusal = self._learn(event, record, label) if learns else None
         if refusal is not None:
@@ -246,7 +248,13 @@ class Projector:
             return self._learn_correction(record, event.body.hit, label)
         if label is None and "hit" not in self.learner.feedback:
             return "the label is disabled"
-        return learn_answer(self.learner, decision, event, label)
+        own = decision.to_decision(self.learner.id)
+        draw_log = None if event.kind == OUTCOME else self._log_without_promise(own)
+        return learn_outcome(self.learner, own, event.body.hit, label, draw_log)
+
+    def _log_without_promise(self, own: Decision) -> Array:
+        """Return the draw log of a decision for a default, which moves no promise, or for what comes after it."""
+        return self.learner.rule.without_promise(self.learner.rule.draw_log_of(own))
 
     def _as_given(self, record: DecisionRecord) -> Decision:
         """Return the decision as a set that another learner chose; labels that came later were not eligible."""
@@ -267,13 +275,12 @@ class Projector:
         learner = self.learner
         try:
             given = self._as_given(record)
-            given.draw_log = learner.rule.without_promise(draw_log(learner, record.body)).tobytes()
-            if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
-                return f"{learner.owner} learns from an answer once, and from no set but its own"
-            learner.update(given, hit=hit if label is None else None, label=label)
         except SuperarmError as error:
             return str(error)
-        return None
+        if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
+            return f"{learner.owner} learns from an answer once, and from no set but its own"
+        draw_log = self._log_without_promise(record.decision.to_decision(learner.id))
+        return learn_outcome(learner, given, hit, label, draw_log)
 
     def _on_change(self, event: Event) -> None:
         change = change_of(event)

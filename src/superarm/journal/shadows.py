@@ -21,7 +21,7 @@ from superarm.errors import FeedbackError, InvalidInput, SuperarmError
 from superarm.journal.events import Event
 from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
-from superarm.journal.totals import HitRateEstimate
+from superarm.journal.totals import TopSetEstimate
 from superarm.learners import Learner
 from superarm.learners.registry import make, parse
 
@@ -32,7 +32,7 @@ class Shadow:
     """A learner beside the one that is served."""
 
     def __init__(self, spec: str, learner: Learner) -> None:
-        self.spec, self.learner, self.estimate = spec, learner, HitRateEstimate()
+        self.spec, self.learner, self.estimate = spec, learner, TopSetEstimate()
         self.learnt = 0
         self.stop_reason = ""  # why it has stopped
         self.tops: dict[int, bytes] = {}  # by the event of a decision: the labels of its top set, as int32
@@ -131,7 +131,7 @@ class Shadow:
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
         fields = msgpack.decode(data)
         shadow = cls(spec, learner_from_bytes(fields["model"]))
-        shadow.estimate = HitRateEstimate.from_dict(fields["estimate"])
+        shadow.estimate = TopSetEstimate.from_dict(fields["estimate"])
         shadow.learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
         shadow.tops = fields["tops"]
         return shadow

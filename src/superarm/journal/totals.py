@@ -180,7 +180,7 @@ class Stats(Struct):
         return self.slots[index]
 
 
-class HitRateEstimate:
+class TopSetEstimate:
     """The estimated hit rate of the top sets of a learner."""
 
     def __init__(self, sums: HitRateSums | None = None) -> None:
@@ -215,7 +215,7 @@ class HitRateEstimate:
         ``learnt`` outcomes were learnt; ``rows`` in the report are those that the estimate rests on.
         """
         # of a copy: reading may run in another thread than adding
-        current = HitRateEstimate.from_dict(self._sums.to_dict())
+        current = TopSetEstimate.from_dict(self._sums.to_dict())
         current._waiting = list(self._waiting)
         current._count()
         snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
@@ -228,7 +228,7 @@ class HitRateEstimate:
         return self._sums.to_dict()
 
     @classmethod
-    def from_dict(cls, data: JsonObject) -> HitRateEstimate:
+    def from_dict(cls, data: JsonObject) -> TopSetEstimate:
         return cls(HitRateSums.from_dict(data))
 
 
@@ -245,7 +245,7 @@ class Totals(Struct):
 
     stats: Stats = field(default_factory=Stats)
     settings: OperatorSettings = field(default_factory=OperatorSettings)
-    estimate: HitRateEstimate = field(default_factory=HitRateEstimate)
+    estimate: TopSetEstimate = field(default_factory=TopSetEstimate)
     refusals: dict[int, Refusal] = {}
     refused_seqs: set[int] = set()
 
@@ -256,7 +256,7 @@ class Totals(Struct):
 
     def to_dict(self) -> JsonObject:
         """Return a copy, for a snapshot."""
-        return to_builtins(self, str_keys=True, enc_hook=HitRateEstimate.to_dict)  # type: ignore[no-any-return]
+        return to_builtins(self, str_keys=True, enc_hook=TopSetEstimate.to_dict)  # type: ignore[no-any-return]
 
     def refuse(self, seq: int, reason: str, field: str | None = None) -> None:
         """Remember that an event has no effect."""

@@ -35,14 +35,15 @@ def checked_answer(
 ) -> CheckedAnswer:
     """Return an answer to a decision, checked, in numbers."""
     _check_feedback(learner, decision, hit, label, likelihood)
-    row, sets, eligible = _core_inputs(learner, decision)
-    number = -1
+    sets = decision.sets_among(learner.vocabulary, learner.owner)
+    eligible = _eligible_indices(learner, decision)
+    row, index = _row_for_core(learner, decision), -1
     if label is not None:
-        number = _label_number(learner, decision, label, eligible)
-        hit = number in DecisionSets.split(sets, decision.size).drawn.tolist()
+        index = _label_index(learner, decision, label, eligible)
+        hit = index in DecisionSets.split(sets, decision.size).drawn.tolist()
     likelihood = None if likelihood is None else _likelihood(learner, likelihood)
-    log = draw_log_of(learner, decision)
-    return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), number, likelihood)
+    log = learner.rule.draw_log_of(decision).tobytes()
+    return CheckedAnswer(decision, row, eligible, sets, log, bool(hit), index, likelihood)
 
 
 def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likelihood: Any) -> None:
@@ -72,48 +73,34 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         raise FeedbackError.answered_before(owner, decision.round)
 
 
-def _core_inputs(learner: Learner, decision: Decision) -> tuple[Any, Array, Array]:
-    """Return row, sets and eligible labels of a decision as the core reads them."""
-    row, sets, eligible = decision.row, decision.sets, decision._eligible
-    if decision.vocabulary is None:  # it was stored, or another system made it: labels, not numbers
-        vocabulary, owner = learner.vocabulary, learner.owner
-        drawn, top = (vocabulary.encode(part, "decision", owner) for part in (sets.drawn, sets.top))
-        sets = np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
-        eligible = None if eligible is None else np.sort(vocabulary.encode(eligible, "decision", owner))
-        row = None
-    if row is None or type(decision.x) is dict:
-        row = learner.inputs.encode_row(decision.x)
-        learner.ensure_core()
-    return row, sets, learner.inputs.labels_at(decision.round) if eligible is None else eligible
+def _row_for_core(learner: Learner, decision: Decision) -> Any:
+    """Return the row of a decision as the core reads it."""
+    if decision.vocabulary is not None and decision.row is not None and type(decision.x) is not dict:
+        return decision.row
+    row = learner.inputs.encode_row(decision.x)
+    learner.ensure_core()
+    return row
 
 
-def draw_log_of(learner: Learner, decision: Decision) -> bytes:
-    """Return what the rule wrote down at a decision; of a stored one, the part that moves the rule.
-
-    It is empty if the learner has another rule now, and for a set that another system chose by a rule with a state.
-    """
-    rule: Any = decision._rule
-    if rule is not None and (rule["name"] if isinstance(rule, dict) else rule.name) != learner.rule.name:
-        return b""
-    is_live = decision.vocabulary is not None
-    of_a_foreign_rule = decision.round is None and decision.gamma is None
-    if is_live or decision.rule is None or of_a_foreign_rule:
-        log: bytes = decision.draw_log
-        return log
-    try:
-        return np.array(learner.rule.draw_log_from(decision.rule), np.float64).tobytes()
-    except (KeyError, TypeError, ValueError) as error:
-        raise learner.invalid("rule of decision", f"as {learner.rule} wrote it", decision.rule) from error
+def _eligible_indices(learner: Learner, decision: Decision) -> Array:
+    """Return the labels that could be shown: the eligible ones, or all that there were then."""
+    inputs, eligible = learner.inputs, decision._eligible
+    if eligible is None:
+        known = decision.n_labels  # a stored decision says how many there were
+        return inputs.labels_at(decision.round) if known is None else inputs.all_labels[:known]
+    if decision.vocabulary is not None:
+        return eligible  # type: ignore[no-any-return]
+    return np.sort(learner.vocabulary.encode(eligible, "decision", learner.owner))
 
 
-def _label_number(learner: Learner, decision: Decision, label: Any, eligible: Array) -> int:
-    number = learner.vocabulary.index(label)
-    if number is None:
+def _label_index(learner: Learner, decision: Decision, label: Any, eligible: Array) -> int:
+    index = learner.vocabulary.index(label)
+    if index is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision._eligible is not None or learner.inputs.label_additions
-    if limited and number not in eligible and number != learner.inputs.none_index:
+    if limited and index not in eligible and index != learner.inputs.none_index:
         raise ineligible_label(learner, "label", label)
-    return number
+    return index
 
 
 def ineligible_label(learner: Learner, field: str, label: Any) -> FeedbackError:

@@ -60,12 +60,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
         if decisions.eligible is not None or learner.inputs.label_additions:
             _check_labels(learner, eligible, answers)
         answers = answers._replace(hits=_hits(decisions, answers))
-    draws = decisions.draws
-    if decisions.rule is not None and decisions.rule.name != learner.rule.name:  # as `draw_log_of` does
-        draws = draws._replace(
-            draw_logs=draws.draw_logs[:0], draw_log_starts=np.zeros_like(draws.draw_log_starts)
-        )
-    block = DecisionBlock(rows, eligible, draws, decisions.round)
+    block = DecisionBlock(rows, eligible, decisions.draws_of(learner.rule), decisions.round)
     done, status = loops.update_many(learner.core, block, answers)
     if status:
         at = answers.which[done]

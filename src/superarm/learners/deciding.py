@@ -14,7 +14,6 @@ from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.learners import failures
-from superarm.learners.answers import draw_log_of
 from superarm.learners.cores import core_for_cursor, rollback_inputs, temporary_coverage
 from superarm.native import loops
 from superarm.native.core import Cursor
@@ -54,7 +53,7 @@ def advance(learner: Learner, decision: Decision) -> None:
         raise learner.invalid("decision", f"its own (learner {learner.id})", decision)
     if learner.core is None or learner.columns is not None:
         learner.inputs.encode_row(decision.x)
-    core, log = learner.ensure_core(), np.frombuffer(draw_log_of(learner, decision))
+    core, log = learner.ensure_core(), learner.rule.draw_log_of(decision)
     if not core.count_round(decision.round):
         raise learner.invalid("decision", "one that it has not made or taken before", decision)
     core.advance(log)

@@ -80,14 +80,14 @@ class Batch:
     """
 
     def __init__(self, service: Service, calls: Sequence[Call]) -> None:
-        self.service, self.model, self.store, self.calls = service, service.model, service.store, calls
-        self.model.catch_up()
-        self.projector = self.model.projector
+        self.service, self.served, self.store, self.calls = service, service.served, service.store, calls
+        self.served.catch_up()
+        self.projector = self.served.projector
         self.cursor = self.projector.learner.cursor()
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
-        self.now = self.model.clock()  # the time of all its events, since all are durable together
+        self.now = self.served.clock()  # the time of all its events, since all are durable together
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
@@ -237,7 +237,7 @@ class Batch:
             projector.records.load([id_], projector.seq)  # an erasure may have come in between
             record = projector.records.get(id_)
             assert record is not None
-            outcome = recorded_outcome(self.model, record)
+            outcome = recorded_outcome(self.served, record)
             assert outcome is not None
             return OutcomeResponse(id_, outcome)
 

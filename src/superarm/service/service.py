@@ -66,9 +66,9 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, model: ServedModel) -> None:
-        self.model, self.settings = model, model.settings
-        self.store, self.meta = model.store, model.store.meta()
+    def __init__(self, served: ServedModel) -> None:
+        self.served, self.settings = served, served.settings
+        self.store, self.meta = served.store, served.store.meta()
         self.outage: JournalUnavailable | None = None
         self.created = False
         self.restart_seconds = 0.0
@@ -151,7 +151,7 @@ class Service:
     @property
     def projector(self) -> Projector:
         """The model that decides, and its totals."""
-        return self.model.projector
+        return self.served.projector
 
     # ------------------------------------------------------------ batches
 
@@ -188,7 +188,7 @@ class Service:
                 duplicates = {event.id for event in self.store.append(events, only_after=batch.only_after())}
             except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
                 return retry + done
-            self.model.apply(events)
+            self.served.apply(events)
             retry += [call for call in done if call.id in duplicates]
             done = [call for call in done if call.id not in duplicates]
         for call in done:
@@ -228,12 +228,12 @@ class Service:
         readable = not self.store.shared
         try:
             if self.store.shared:  # what cannot be written may still be read
-                self.model.recover()
+                self.served.recover()
                 readable = True
                 self.store.reopen()
             else:
                 self.store.reopen()
-                self.model.recover()
+                self.served.recover()
         except SuperarmError as error:
             self.fail(error, readable=readable)
             return
@@ -258,7 +258,7 @@ class Service:
         try:
             if self.outage is None:
                 self.store.check()
-                self.model.snapshot()
+                self.served.snapshot()
         except SuperarmError as error:
             log.error("the last snapshot was not kept", extra={"reason": str(error)})
         finally:
@@ -308,8 +308,8 @@ class Service:
             labels=list(projector.labels),
             disabled=sorted(settings.disabled),
             frozen=settings.frozen,
-            erased=await self.read(lambda service: service.model.n_erased(seq)) if erases else 0,
-            finished=not erases or self.model.erasure_problem is None,
+            erased=await self.read(lambda service: service.served.n_erased(seq)) if erases else 0,
+            finished=not erases or self.served.erasure_problem is None,
         )
 
     # ------------------------------------------------------------ for people on call
@@ -331,25 +331,25 @@ class Service:
 
     def problems(self) -> tuple[str, ...]:
         """Return the problems, worst first, one sentence each."""
-        model, projector, age = self.model, self.projector, self.batch_age
+        served, projector, age = self.served, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [] if self.outage is None else [str(self.outage)]
         if age > HUNG_SECONDS:
             sentences.append(f"a commit has been waiting for the disk for {age:.0f} s")
-        if model.erasure_problem is not None:
-            sentences.append(model.erasure_problem)
+        if served.erasure_problem is not None:
+            sentences.append(served.erasure_problem)
         if stats.falling:
             sentences.append(
                 f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
             )
-        if model.broken_snapshots:
-            broken = ", ".join(map(str, model.broken_snapshots))
+        if served.broken_snapshots:
+            broken = ", ".join(map(str, served.broken_snapshots))
             sentences.append(f"snapshots are damaged: after events {broken}")
         if self.upkeep.error is not None:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
         if promise is not None and promise.trouble is not None:
             sentences.append(promise.trouble)
-        clock_problems = [] if model.clock_problem is None else [model.clock_problem]
+        clock_problems = [] if served.clock_problem is None else [served.clock_problem]
         return (*sentences, *self.store.damage, *clock_problems, *self.store.warnings)
 
 

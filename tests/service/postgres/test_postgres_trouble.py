@@ -181,7 +181,7 @@ def test_one_connection_is_enough_to_write_and_learn(limited):
         decide(one, "b")
         one.call(OutcomeRequest("a", hit=True))
         assert used == 1
-        assert one.model.projector.totals.stats.learnt == 1
+        assert one.served.projector.totals.stats.learnt == 1
         assert one.outage is None
     finally:
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")

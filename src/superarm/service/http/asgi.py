@@ -84,7 +84,7 @@ class Application(Router):
         self.loop = asyncio.get_running_loop()
         self.context = Context(service, self.metrics, self.access.tokens)
         atexit.register(self._close_now)
-        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.model.replayed})
+        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.served.replayed})
         for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 
