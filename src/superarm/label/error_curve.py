@@ -25,13 +25,6 @@ CURVES = sigmoid(OFFSETS[:, None] + SLOPES[:, None] * NODES)  # sigmoid(a + b z)
 N_FLOORS = 24
 
 
-def logit(wrong: Array | float) -> Array:
-    """Return log(e / (1 - e)), for probabilities that are not quite 0 or 1."""
-    e = np.clip(wrong, 1e-6, 1.0 - 1e-6)
-    log_odds: Array = np.log(e / (1.0 - e))
-    return log_odds
-
-
 def recency_weights(n: int) -> Array:
     """Return the weights of n trials in their order: recent ones count more."""
     weights: Array = np.exp(-(n - np.arange(n)) / max(MIN_RECENT, RECENT_SHARE * n))

@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.error_curve import ErrorCurve, logit, recency_weights
+from superarm.label.error_curve import ErrorCurve, recency_weights
 from superarm.label.state import HIGH_ERROR_RATE, LabellingState
+from superarm.theory.platt import logit
 
 # what all trials that are no audits count as, together: so many times the audits, within limits
 OTHERS_PER_AUDIT, MIN_OTHERS, MAX_OTHERS = 0.25, 20.0, 100.0

@@ -17,8 +17,9 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.label.cross_fitted_model import CrossFittedModel
-from superarm.label.error_curve import ErrorCurve, logit, recency_weights
+from superarm.label.error_curve import ErrorCurve, recency_weights
 from superarm.label.label_set import LabelSet
+from superarm.theory.platt import logit
 
 MAX_TRIALS = 8_000  # that the curve is fitted to
 MIN_SLOPE, MAX_SLOPE = 0.3, 1.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.theory.platt import fit_platt, sigmoid
+from superarm.theory.platt import fit_platt, logit, sigmoid
 
 EDGE = 9.0  # logits beyond count as this: no model knows 1 in 10,000
 BINS = 73  # of logits: four a unit
@@ -55,5 +55,4 @@ class ExpectationCalibrator:
 
 
 def _logit(q: Array) -> Array:
-    safe = np.clip(q, 1e-9, 1.0 - 1e-9)
-    return np.clip(np.log(safe / (1.0 - safe)), -EDGE, EDGE)
+    return np.clip(logit(q), -EDGE, EDGE)

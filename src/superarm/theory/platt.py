@@ -13,6 +13,12 @@ def sigmoid(x: Any) -> Array:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))
 
 
+def logit(p: Any) -> Array:
+    """Return log(p / (1 - p)), of 0 and 1 as of what is a millionth away from them."""
+    p = np.clip(p, 1e-6, 1.0 - 1e-6)
+    return np.asarray(np.log(p / (1.0 - p)))
+
+
 def fit_platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps: int) -> tuple[Array, Array]:
     """Return a and b of greatest posterior probability, and their covariance.
 
