@@ -87,6 +87,7 @@ NAMES = {
     "need": "require_extra",
     "pooled": "pool_coverage",
     "progress_ticker": "progress_bar",
+    "report_problem": "warn_of_promise, or raise_error",
     "respelt": "relabel",
     "retire": "disable",
     "scrub": "purge_erased",
@@ -96,6 +97,7 @@ NAMES = {
     "take_snapshot": "Projector.snapshot",
     "teach": "learn",
     "undo_on_failure": "rollback_inputs",
+    "use_coverage": "target_coverage, which is passed on",
     "untaught_probabilities": "out_of_fold_probabilities",
 }
 # names that say nothing

@@ -30,7 +30,7 @@ def drawing(k, m, gamma, top=None, seed=0):
     rule = Dilute(gamma=gamma, set_size=m, seed=seed)
     s = np.zeros(max(k, 2), np.float32)
     s[list(range(m) if top is None else top)] = np.arange(m, 0, -1)
-    core, s, candidates, _ = rule._prepare(1, s, None, None if k > 1 else [0], None, None)
+    core, s, candidates, *_ = rule._prepare(1, s, None, None if k > 1 else [0], None, None)
 
     def at(round_):
         cursor = core.cursor()

@@ -312,7 +312,7 @@ class Decisions:
 
 
 def decide_rows(
-    core: Core, rows: Rows, eligible: EligibleLabels, m: int, kept_rows: Rows | None
+    core: Core, rows: Rows, eligible: EligibleLabels, m: int, coverage: float, kept_rows: Rows | None
 ) -> tuple[Decisions, int]:
     """Decide for many rows in one compiled loop, and move the core if all of them could be decided.
 
@@ -321,13 +321,14 @@ def decide_rows(
         rows: as the core reads them.
         eligible: the labels that may be shown.
         m: how many to show.
+        coverage: that is asked for; 0: the rule's own.
         kept_rows: the rows that the decisions keep.
 
     Returns:
         The decisions, and for how many rows they were made before one failed.
     """
     cursor = core.cursor()
-    done, draws = loops.decide_many(core, rows, eligible, m, cursor)
+    done, draws = loops.decide_many(core, rows, eligible, m, cursor, coverage)
     decisions = Decisions(
         rows=kept_rows,
         draws=DrawnSets(**draws),

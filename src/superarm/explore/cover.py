@@ -166,7 +166,7 @@ class Cover(Rule):
 
     # ------------------------------------------------------------ the promise
 
-    def _target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
+    def target_coverage(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
         """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one."""
         if coverage is None:
             return self.coverage
@@ -176,11 +176,8 @@ class Cover(Rule):
             raise InvalidInput.must("coverage", owner, wanted, coverage)
         return target
 
-    def use_coverage(self, kernel: CoverKernel, coverage: float | None, owner: str) -> None:
-        kernel.target = self._target(kernel, coverage, owner)
-
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self._target(kernel, coverage, owner)
+        target = self.target_coverage(kernel, coverage, owner)
         tally = kernel.counts(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(

@@ -62,13 +62,13 @@ class Rule(Parametrised, ABC):
 
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # its sets have one label
-    promises_coverage: ClassVar[bool] = False  # it has `use_coverage` and `coverage_at`
+    promises_coverage: ClassVar[bool] = False  # it has `target_coverage` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
-        *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "use_coverage"),
+        *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "target_coverage"),
         *("wrote", "draw_log_of"),
         *("without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
@@ -154,13 +154,14 @@ class Rule(Parametrised, ABC):
     def count_answer(self, kernel: Any, draw_log: Array, hit: bool, label: int) -> None:
         """Count an answer, ``hit`` or ``label`` (-1 if unknown), for the promise in ``draw_log``, in ``kernel``."""
 
-    def use_coverage(self, kernel: Any, coverage: float | None, owner: str) -> None:
-        """Promise another ``coverage`` with the next decisions of ``kernel``; ``None``, the rule's own again.
+    def target_coverage(self, kernel: Any, coverage: float | None, owner: str) -> float:
+        """Return what ``kernel`` is asked for where ``coverage`` is promised: 0 by a rule without a promise.
 
-        ``owner`` is whose rule it is, for messages.
+        ``None`` is the rule's own; ``owner`` is whose rule it is, for messages.
         """
         if coverage is not None:
             raise _no_promise(coverage, owner)
+        return 0.0
 
     def coverage_at(self, kernel: Any, coverage: float | None, owner: str) -> Coverage:
         """Return what was promised and kept at this ``coverage`` (``None``: the rule's own), as ``kernel`` has counted.
@@ -264,10 +265,10 @@ class Rule(Parametrised, ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        core, s, numbers, m = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
+        core, s, numbers, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
-        decision: Decision = self._decide(core, s, x, numbers, m, None)
+        decision: Decision = self._decide(core, s, x, numbers, m, None, target)
         return decision
 
     def decide_many(
@@ -294,11 +295,11 @@ class Rule(Parametrised, ABC):
         >>> decisions.top.tolist()
         [[1, 2], [2, 0]]
         """
-        core, s, numbers, m = self._prepare(2, scores, probabilities, eligible, set_size, coverage)
+        core, s, numbers, m, target = self._prepare(2, scores, probabilities, eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, rows)
+        decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, target, rows)
         if done < len(s):
             raise core.rule.take_error()
         return decisions
@@ -320,8 +321,8 @@ class Rule(Parametrised, ABC):
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
-        core, s, numbers, m = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
-        decision = self._decide(core, s, None, numbers, m, core.cursor())
+        core, s, numbers, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
+        decision = self._decide(core, s, None, numbers, m, core.cursor(), target)
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
@@ -346,9 +347,11 @@ class Rule(Parametrised, ABC):
         self.raise_error(core.rule)
         self.warn_of_promise(core.rule)
 
-    def _decide(self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None) -> Any:
+    def _decide(
+        self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None, target: float
+    ) -> Any:
         """Return a Decision; raise what a rule in plain Python has raised."""
-        decision = core.decide(s, x, eligible, m, cursor)
+        decision = core.decide(s, x, eligible, m, cursor, target)
         if decision is None:
             raise core.rule.take_error()
         decision.row = None  # that was the scores
@@ -382,8 +385,8 @@ class Rule(Parametrised, ABC):
         eligible: Iterable[Label] | None,
         set_size: int | None,
         coverage: float | None,
-    ) -> tuple[Any, Array, Array, int]:
-        """Return the core, the scores (of ``ndim`` dimensions), the eligible labels' numbers, and how many to show."""
+    ) -> tuple[Any, Array, Array, int, float]:
+        """Return the core, the scores (of ``ndim`` dimensions), the eligible labels, how many to show, the coverage."""
         s = parse_scores(self.owner, scores, probabilities, ndim)
         k = s.shape[-1]
         if self.labels is not None and k != len(self.labels):
@@ -400,8 +403,8 @@ class Rule(Parametrised, ABC):
             raise self.invalid("set_size", "1 (it knows no larger sets)", size)
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
-        self.use_coverage(core.rule, coverage, self.owner)
-        return core, s, numbers, min(size, len(numbers))
+        target = self.target_coverage(core.rule, coverage, self.owner)
+        return core, s, numbers, min(size, len(numbers)), target
 
 
 def _no_promise(coverage: float | None, owner: str) -> InvalidInput:

@@ -4,7 +4,7 @@ labels or the first text come."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from superarm.data.labels import Label
@@ -128,20 +128,6 @@ def _new_core(learner: Learner) -> Core:
         core.restore(core.state() | old.state())
         core.restore_rounds(old.rounds())
     return core
-
-
-def temporary_coverage(learner: Learner, core: Core, coverage: float | None) -> AbstractContextManager[None]:
-    """Promise this coverage with the decisions that a core makes inside of the block; ``None``: no other one."""
-    return nullcontext() if coverage is None else _promise(learner, core, coverage)
-
-
-@contextmanager
-def _promise(learner: Learner, core: Core, coverage: float) -> Iterator[None]:
-    learner.rule.use_coverage(core.rule, coverage, learner.owner)
-    try:
-        yield
-    finally:
-        learner.rule.use_coverage(core.rule, None, learner.owner)
 
 
 @contextmanager

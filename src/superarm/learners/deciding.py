@@ -14,7 +14,7 @@ from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.learners import failures
-from superarm.learners.cores import core_for_cursor, rollback_inputs, temporary_coverage
+from superarm.learners.cores import core_for_cursor, rollback_inputs
 from superarm.native import loops
 from superarm.native.core import Cursor
 
@@ -38,8 +38,8 @@ def decide(
         row = inputs.encode_row(x if named is None else named)
         core: Any = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         shown = row if named is None else json_row(named)
-        with temporary_coverage(learner, core, coverage):
-            decision: Decision | None = core.decide(row, shown, numbers, m, cursor)
+        target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
+        decision: Decision | None = core.decide(row, shown, numbers, m, cursor, target)
         if decision is None:
             raise failures.score_error(learner, row)
     if cursor is None and inputs.column_warnings:
@@ -74,8 +74,8 @@ def decide_many(
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
             eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
-        with temporary_coverage(learner, core, coverage):
-            decisions, done = decide_rows(core, rows, eligible_labels, m, rows)
+        target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
+        decisions, done = decide_rows(core, rows, eligible_labels, m, target, rows)
         if done < len(rows):
             raise failures.score_error(learner, rows.row(done))
     return decisions

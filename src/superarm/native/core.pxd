@@ -69,7 +69,7 @@ cdef class Core(Stage):
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps
-    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil
+    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, double coverage, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil

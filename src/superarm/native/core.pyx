@@ -141,8 +141,8 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ the two steps
 
     cdef int decide_step(
-        self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, int64_t round,
-        const double* draw_state, double* draw_log, Draw* draw,
+        self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, double coverage,
+        int64_t round, const double* draw_state, double* draw_log, Draw* draw,
     ) noexcept nogil:
         cdef Py_ssize_t i
         cdef DrawContext context
@@ -153,7 +153,7 @@ cdef class Core(Stage):
             return SCORE_FAILED
         context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
         context.scores = context.all_scores = self.s
-        context.eligible = eligible
+        context.eligible, context.coverage = eligible, coverage
         if not all_eligible:
             for i in range(n):
                 self.eligible_scores[i] = self.s[eligible[i]]
@@ -229,7 +229,7 @@ cdef class Core(Stage):
             return None
         return self.decide(row, row, self.showable, self.set_size, cursor)
 
-    def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor):
+    def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor, double coverage=0.0):
         """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
         rule in plain Python has raised.
 
@@ -239,6 +239,7 @@ cdef class Core(Stage):
             eligible: label numbers.
             m: how many to show.
             cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
+            coverage: that is asked for; 0: the rule's own.
         """
         cdef Row read
         cdef Draw draw
@@ -248,7 +249,7 @@ cdef class Core(Stage):
         read_row(row, &read)
         self.ensure_prepared(n, m)
         self.last_decision = None
-        cdef int status = self.decide_step(&read, intp_data(eligible), n, m, round, draw_state, self.draw_log, &draw)
+        cdef int status = self.decide_step(&read, intp_data(eligible), n, m, coverage, round, draw_state, self.draw_log, &draw)
         if status or self.move_rule(draw_state, self.draw_log, draw.n_log):
             return None
         if cursor is None:

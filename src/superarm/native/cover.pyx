@@ -57,7 +57,6 @@ LOG_KEYS = tuple(LogHead(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # the names o
 @cython.final
 cdef class CoverKernel(LeaveOutKernel):
     cdef readonly double coverage, eta, false_no, false_yes
-    cdef public double target  # the coverage that the next decisions are asked for
     cdef readonly Py_ssize_t none_label  # the number of a label that is never shown and may be the truth; -1: there is none
     cdef readonly bint full_information  # every answer names the label: whatever is shown teaches, so nothing is left out
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
@@ -72,8 +71,7 @@ cdef class CoverKernel(LeaveOutKernel):
         self, k, seed, *, coverage, warm_up, eta, uniform, false_no, false_yes, full_information=False, none_label=-1,
     ):
         super().__init__(k, seed, uniform)
-        self.coverage = self.target = coverage
-        self.eta, self.false_no, self.false_yes = eta, false_no, false_yes
+        self.coverage, self.eta, self.false_no, self.false_yes = coverage, eta, false_no, false_yes
         self.none_label, self.full_information = none_label, full_information
         self.n_draw_state = sizeof(BudgetState) // sizeof(double)
         self.draw_state = self.doubles("draw_state", self.n_draw_state)
@@ -155,7 +153,8 @@ cdef class CoverKernel(LeaveOutKernel):
 
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil:
         cdef Py_ssize_t i, n = context.n, size, n_above
-        cdef double q = self.threshold(self.target), cost = 0.0, cut_by = 0.0, certainty = 0.0
+        cdef double target = context.coverage if context.coverage > 0.0 else self.coverage
+        cdef double q = self.threshold(target), cost = 0.0, cut_by = 0.0, certainty = 0.0
         cdef double inside = 0.0, outside, ineligible
         cdef LogHead* log_head = <LogHead*>draw.draw_log
         cdef bint counts = context.round >= self.warm_up[0]
@@ -174,14 +173,14 @@ cdef class CoverKernel(LeaveOutKernel):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0
         if counts and not self.full_information and q < self.max_threshold():  # else a miss is impossible, as the bound needs it
-            cost = self.fill_sums(context, size, certainty)
+            cost = self.fill_sums(context, target, size, certainty)
         if self.draw_set(context, draw):
             cut_by = 2.0
         # what an answer will say about rows whose truth can be shown
         for i in range(draw.size):
             inside += self.p[draw.drawn[i]] * self.scale
         outside = max(0.0, 1.0 - inside) if draw.size < n else 0.0
-        log_head.coverage, log_head.counts, log_head.cost = self.target, counts, cost
+        log_head.coverage, log_head.counts, log_head.cost = target, counts, cost
         log_head.size, log_head.cut_by, log_head.certainty = draw.size, cut_by, certainty
         log_head.weight_of_no = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
         log_head.weight_of_yes = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
@@ -226,16 +225,16 @@ cdef class CoverKernel(LeaveOutKernel):
             count += self.p[i] >= edge
         return max(1, count)
 
-    cdef double fill_sums(self, const DrawContext* context, Py_ssize_t size, double certainty) noexcept nogil:
+    cdef double fill_sums(self, const DrawContext* context, double target, Py_ssize_t size, double certainty) noexcept nogil:
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i), and return what they cost at q_b = 1.
 
         ``certainty``, sum_r p_r^2 of this decision, counts at another coverage than the rule's own, of which draw_state has the sum.
         """
-        cdef Py_ssize_t i, at = self.target_index(self.target)
+        cdef Py_ssize_t i, at = self.target_index(target)
         cdef const BudgetState* budget = <const BudgetState*>context.draw_state
-        cdef double t = context.round - self.warm_up[0], alpha = 1.0 - self.target, beta, p_r, q = 1.0, cost = 0.0
+        cdef double t = context.round - self.warm_up[0], alpha = 1.0 - target, beta, p_r, q = 1.0, cost = 0.0
         cdef double rest = max(1e-9, 1.0 - self.p[self.order[0]] * self.scale)
-        cdef bint is_own = self.target == self.coverage
+        cdef bint is_own = target == self.coverage
         for i in range(1, size):
             p_r = self.p[self.order[i]] * self.scale
             cost += min(1.0, 2.0 * p_r / rest) * p_r

@@ -123,7 +123,7 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(at, &row)
             rows.prefetch_row(following)
             status = core.decide_step(
-                &row, round.eligible, round.n, m, core.round, core.rule.draw_state, core.draw_log, &draw
+                &row, round.eligible, round.n, m, 0.0, core.round, core.rule.draw_state, core.draw_log, &draw
             )
             if status:
                 break
@@ -152,7 +152,9 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     return i, status
 
 
-def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor) -> tuple[int, dict[str, NDArray[Any]]]:
+def decide_many(
+    Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor, double coverage
+) -> tuple[int, dict[str, NDArray[Any]]]:
     """Decide for every row, at a cursor.
 
     Args:
@@ -161,6 +163,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
         eligible: the labels that may be shown (decisions/decisions.py: EligibleLabels).
         m: how many to show.
         cursor: where to begin; it is moved.
+        coverage: that is asked for; 0: the rule's own.
 
     Returns:
         How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`, by name.
@@ -187,7 +190,7 @@ def decide_many(Core core, RowBlock rows, eligible, Py_ssize_t m, Cursor cursor)
             flat = <Py_ssize_t*>sets.end(3 * min(n_eligible, m))
             log = <double*>logs.end(core.rule.log_size(n_eligible, m))
             rows.at(i, &row)
-            if core.decide_step(&row, labels, n_eligible, m, cursor.round, cursor.draw_state_data, log, &draw):
+            if core.decide_step(&row, labels, n_eligible, m, coverage, cursor.round, cursor.draw_state_data, log, &draw):
                 break
             if core.move_rule(cursor.draw_state_data, log, draw.n_log):
                 break

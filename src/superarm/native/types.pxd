@@ -42,6 +42,7 @@ cdef struct DrawContext:
     const double* draw_state
     const Py_ssize_t* eligible  # the numbers of these labels, increasing
     const float* all_scores  # of all labels, eligible or not, by their numbers
+    double coverage  # that is asked for, of a rule that promises one; 0: its own
 
 
 cdef struct Draw:
