@@ -38,13 +38,8 @@ from superarm.data.column import (
     is_vector,
 )
 from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
-from superarm.data.inference import (
-    LIKELY_ID,
-    MANY_WORDS,
-    column_profiles,
-    inference_warnings,
-    select_features,
-)
+from superarm.data.inference import LIKELY_ID, MANY_WORDS, column_profiles, select_features
+from superarm.data.inference_warnings import inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput

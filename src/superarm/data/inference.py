@@ -25,9 +25,7 @@ from superarm.data.cells import (
     are_codes,
     count_marks,
     date_order,
-    describe_ambiguous,
     is_code,
-    is_missing,
     parse_by_mark,
     parse_date,
     parse_vector,
@@ -35,7 +33,6 @@ from superarm.data.cells import (
     to_python,
 )
 from superarm.data.column import AS_NUMBER, BOOLEAN, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, ColumnKinds
-from superarm.data.labels import Label
 from superarm.data.rows import FLOAT32_MAX
 from superarm.errors import InvalidInput
 
@@ -345,59 +342,6 @@ def select_features(
     reasons = {**left_out, **reasons}
     features = [profile for profile in candidates if not reasons[profile.name]]
     return features, {name: reasons[name] for name in profiles if reasons.get(name)}
-
-
-def inference_warnings(
-    profiles: Mapping[str, ColumnProfile], features: list[ColumnProfile], left_out: Mapping[str, str]
-) -> list[str]:
-    """Return what in a table may have been taken for something else, and what to do about it."""
-    likely_ids = [name for name, reason in left_out.items() if reason == LIKELY_ID]
-    mostly_words = [profile.name for profile in features if profile.is_mostly_words]
-    unordered = [
-        profile.name for profile in features if profile.kind == DATES and profile.has_ambiguous_dates
-    ]
-    warnings = [
-        describe_ambiguous(ambiguous[0], profile.name, len(ambiguous), profile.decimal, profile.marks)
-        for profile in features
-        if profile.kind == NUMBERS and (ambiguous := profile.ambiguous_numbers)
-    ]
-    warnings += [
-        f"{profile.name} holds numbers with different units ({profile.list_units()}): written in one unit, "
-        f"{'or asked for as numbers, ' if len(profile.units) == 2 and 'none' in profile.units else ''}"
-        "they are read as numbers"
-        for profile in [*features, *(profiles[name] for name in likely_ids)]
-        if profile.has_several_units and (profile.kind != NUMBERS or profile.is_mostly_words)
-    ]
-    if likely_ids:
-        warnings.append(
-            f"taken for ids: {', '.join(likely_ids)} (declared as text or words, they are features)"
-        )
-    if mostly_words:
-        warnings.append(
-            f"asked for as numbers or dates, but most cells hold words: {', '.join(mostly_words)}"
-        )
-    if unordered:
-        remedy = f'set "day_first": false for {", ".join(unordered)} in a columns file'
-        warnings.append(
-            f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
-        )
-    return warnings
-
-
-def leak_warnings(
-    kinds: ColumnKinds, cells: Mapping[str, Iterable[Any]], labels: Iterable[Label]
-) -> list[str]:
-    """Return a sentence for each feature that may say the answer: its words are nearly all names of labels."""
-    names, warnings = {str(label) for label in labels}, []
-    for column in (name for name, kind in kinds.items() if kind == WORDS):
-        words = [str(cell).strip() for cell in cells.get(column, ()) if not is_missing(cell)]
-        label_names = [word for word in words if word in names]
-        is_likely = len(words) >= ENOUGH_ROWS and len(label_names) >= MAJORITY * len(words)
-        if is_likely and len(set(label_names)) > 1:  # one may be a name by chance
-            warnings.append(
-                f"column {column} holds names of labels: does it say the answer? --leave-out {column}"
-            )
-    return warnings
 
 
 def _kind(value: Any) -> str | None:

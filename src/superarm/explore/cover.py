@@ -50,8 +50,9 @@ from superarm.errors import InvalidInput
 from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
+from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
-from superarm.explore.rule import LearnerTraits, Rule, RuleParams
+from superarm.explore.rule import Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
 from superarm.parameters import check_int, check_number, check_share, is_number
 

@@ -10,7 +10,7 @@ import copy
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
+from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.scores import parse_scores
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
@@ -35,18 +36,6 @@ class RuleParams(TypedDict, total=False):
     set_size: int | None
     seed: int
     labels: Sequence[Label] | None
-
-
-class LearnerTraits(NamedTuple):
-    """The traits of a learner that its rule may depend on.
-
-    Attributes:
-        full_information: whether it is told every label.
-        none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
-    """
-
-    full_information: bool = False
-    none_label: int | None = None
 
 
 class Rule(Parametrised, ABC):
@@ -69,8 +58,7 @@ class Rule(Parametrised, ABC):
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "target_coverage"),
-        *("wrote", "draw_log_of"),
-        *("without_promise", "count_answer", "calibrate"),
+        *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.rule import LearnerTraits
+from superarm.explore.learner_traits import LearnerTraits
 from superarm.native.core import Core, Cursor
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, StandardScaling, UnitScaling

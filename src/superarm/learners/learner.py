@@ -35,6 +35,8 @@ from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.core import NOT_FAST, Core, Cursor
 from superarm.parameters import Parametrised, check_int, check_parameters
 
+OWN_SETS = "its update needs its own top set of set_size labels, or the way in which its sets are drawn"
+
 
 class Learner(Parametrised):
     """The API of every learner.
@@ -66,10 +68,9 @@ class Learner(Parametrised):
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
-    left_out: ClassVar[dict[str, str]] = dict.fromkeys(  # parameters that some learners cannot have, and why
-        ("coverage", "explore"),
-        "its update needs its own top set of set_size labels, or the way in which its sets are drawn",
-    )
+    left_out: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("coverage", "explore"), OWN_SETS
+    )  # what it cannot have, why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
@@ -79,8 +80,7 @@ class Learner(Parametrised):
     }
 
     core: Any = None  # the algorithm in compiled code
-    # what decides at a cursor before the first row, or the first text
-    provisional_core: cores.ProvisionalCore | None = None
+    provisional_core: cores.ProvisionalCore | None = None  # decides at a cursor while there is no core
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Refuse ``params`` that the class does not have; ``args`` are for classes that take such."""
@@ -397,14 +397,7 @@ class Learner(Parametrised):
         """Write the model to a file, by its path or open for writing bytes; loaded again, it goes on bit for bit."""
         model_files.save(self, path)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return model_files.pickle_state(self)
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        model_files.unpickle(self, values)
-
-    def __repr__(self) -> str:
-        return display.learner_text(self)
-
-    def _repr_html_(self) -> str:
-        return display.learner_html(self)
+    __getstate__ = model_files.pickle_state
+    __setstate__ = model_files.unpickle
+    __repr__ = display.learner_text
+    _repr_html_ = display.learner_html
