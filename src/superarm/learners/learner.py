@@ -68,9 +68,7 @@ class Learner(Parametrised):
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
-    left_out: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("coverage", "explore"), OWN_SETS
-    )  # what it cannot have, why
+    left_out: ClassVar[dict[str, str]] = dict.fromkeys(("coverage", "explore"), OWN_SETS)  # and why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
@@ -78,7 +76,6 @@ class Learner(Parametrised):
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
-
     core: Any = None  # the algorithm in compiled code
     provisional_core: cores.ProvisionalCore | None = None  # decides at a cursor while there is no core
 
