@@ -50,7 +50,7 @@ def rows_of(kind: str, features: int) -> tuple[Any, list[Any]]:
 def decide_and_answer(service: Service, rows: list[Any], start: int, size: int = BATCH) -> None:
     """Decide for some rows in one commit, and answer all of them in another."""
     requests = [Call(DecisionRequest(rows[(start + i) % len(rows)])) for i in range(size)]
-    ids = [call.result["id"] for call in service.commit(requests)]
+    ids = [call.result.id for call in service.commit(requests)]
     service.commit([Call(OutcomeRequest(id_, hit=i % 3 == 0)) for i, id_ in enumerate(ids)])
 
 
