@@ -179,7 +179,7 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
                 times.append(time.thread_time())
                 follows.served.projector.project(events)
                 times.append(time.thread_time())
-                ids = [one.result["id"] for one in done[:size]]
+                ids = [one.result.id for one in done[:size]]
                 spent = [total + b - a for total, (a, b) in zip(spent, pairwise(times), strict=True)]
             best = [min(old, new / (100 * size)) for old, new in zip(best, spent, strict=True)]
         names = ("serve", "read", "project")
