@@ -140,6 +140,8 @@ class LabelVocabulary:
 
     def index(self, label: Label) -> int | None:
         """Return the index of a label; ``None`` if there is no such label."""
+        if type(label) is str:  # the most frequent case; without names there are none
+            return self._index.get(label)
         label = to_python(label)
         if self.names is None:
             return label if type(label) is int and 0 <= label < self.count else None

@@ -174,9 +174,13 @@ class Decision(DecisionBase):
 
         ``owner`` is whose labels they are, for messages.
         """
-        if self.vocabulary is None:  # it was stored, or another system made it: labels, not indices
-            return np.concatenate([vocabulary.encode(part, "decision", owner) for part in self.sets])
-        return self.sets  # type: ignore[no-any-return]
+        if self.vocabulary is not None:
+            return self.sets  # type: ignore[no-any-return]
+        # it was stored, or another system made it: labels, not indices
+        drawn = top = vocabulary.encode(self.sets.drawn, "decision", owner)
+        if self.sets.top != self.sets.drawn:
+            top = vocabulary.encode(self.sets.top, "decision", owner)
+        return np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
 
     def _decoded(self, labels: Any) -> list[Label]:
         return list(labels) if self.vocabulary is None else self.vocabulary.decode(labels)
