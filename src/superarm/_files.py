@@ -32,14 +32,14 @@ VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
 
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Let ``write(file)`` fill a new file, make it durable, and only then put it in place."""
-    with part_of(Path(path)) as part, part.open("wb") as file:
+    with atomic_path(Path(path)) as part, part.open("wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def part_of(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a path beside ``target``; a block that ends well has made the file there durable, and it takes its name."""
     part = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.part")
     files = [Path(f"{part}{ending}") for ending in ("", "-journal", *JOURNAL_SIDECARS)]
@@ -63,7 +63,7 @@ def _rename(part: Path, target: Path) -> None:
         sync(target.parent)
 
 
-def clear_parts(target: Path) -> None:
+def delete_leftovers(target: Path) -> None:
     """Delete what a crash has left of new files that had not got their name yet."""
     is_part = re.compile(rf"\.{re.escape(target.name)}\.\d+-\d+\.part").match
     discard(*(file for file in target.parent.glob(f".{escape(target.name)}.*") if is_part(file.name)))

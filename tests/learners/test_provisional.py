@@ -16,6 +16,10 @@ def test_an_overflow_is_told_beside_a_provisional_core(name: str) -> None:
     learner.decide([1.0, 2.0], cursor=learner.cursor())
     assert learner.provisional_core is not None
     row = np.full(2, 3e38, np.float32)
-    with pytest.raises(WeightsOverflow):
+
+    def learn_often() -> None:
         for _ in range(20):
             learner.update(learner.decide(row), label="b")
+
+    with pytest.raises(WeightsOverflow):
+        learn_often()

@@ -245,8 +245,10 @@ def _print_verification(result: VerifyResult, seconds: float) -> None:
     replayed = result.replayed
     if replayed is not None and replayed.unchecked:
         print(f"decisions not compared, since content was erased: {replayed.unchecked:,}")
-    if result.ok:
-        print("intact" + (f", and the replay agrees: {replayed.decisions:,} decisions" if replayed else ""))
+    if result.ok and replayed is not None and replayed.decisions:
+        print(f"intact, and the replay agrees: {replayed.decisions:,} decisions")
+    elif result.ok:
+        print("intact" if replayed is None else "intact; the replay had no decision to compare with")
 
 
 def erase(

@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from secrets import randbits
 
-from superarm._files import part_of, sync
+from superarm._files import atomic_path, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
@@ -28,7 +28,7 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
     try:
-        with part_of(target) as part:
+        with atomic_path(target) as part:
             _copy(source, part)
             verified = verify(part, with_replay=False)
             if not verified.ok:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from orjson import dumps
 
-from superarm._files import clear_parts, part_of, sync
+from superarm._files import atomic_path, delete_leftovers, sync
 from superarm._types import JsonObject
 from superarm.journal.errors import JournalMismatch, JournalReplaced, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import DECISION, OUTCOME, TIMEOUT, Event, chain_start, next_chain_digest
@@ -137,8 +137,8 @@ class SqliteStore(JournalStore):
         try:
             if path.exists():
                 return False
-            clear_parts(path)
-            with part_of(path) as part:
+            delete_leftovers(path)
+            with atomic_path(path) as part:
                 os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
                 with closing(sqlite3.connect(part, isolation_level=None)) as connection:
                     connection.execute("PRAGMA synchronous = FULL")
@@ -163,7 +163,7 @@ class SqliteStore(JournalStore):
         with file_errors(self.path):
             self._marker = Marker(self.path)
         self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
-        clear_parts(self.path)
+        delete_leftovers(self.path)
         self._execute_all([(DROP_ORPHANED_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (the write above may still have fitted into the log)
             raise full_error(self.path)

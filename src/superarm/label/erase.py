@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from superarm._files import JOURNAL_SIDECARS, clear_parts, discard, part_of
+from superarm._files import JOURNAL_SIDECARS, atomic_path, delete_leftovers, discard
 from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -30,12 +30,12 @@ def erase_person(journal: str | Path, person: str) -> int:
     open_store(path).close()  # all of it is in the file itself, not in its log
     lock = FileLock(path)
     try:
-        clear_parts(path)  # what a crash has left
+        delete_leftovers(path)  # what a crash has left
         with closing(open_store(path, read_only=True)) as old:
             events, n_erased, people = _without(person, old.events())
             check_known_person(person, people, "--erase", "superarm labels change")
             meta = old.meta()
-        with part_of(path) as new:
+        with atomic_path(path) as new:
             create_labelling_journal(new, meta)
             with closing(open_store(new)) as store:
                 store.append(events)
@@ -43,7 +43,7 @@ def erase_person(journal: str | Path, person: str) -> int:
             discard(*(sibling(path, ending) for ending in JOURNAL_SIDECARS))
         write_mark(path, head.seq, head.digest)
     finally:
-        clear_parts(path)
+        delete_leftovers(path)
         lock.close()
     return n_erased
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import file_digest, part_of, sync
+from superarm._files import atomic_path, file_digest, sync
 from superarm._progress import Tick
 from superarm._types import Array
 from superarm.data.cells import is_missing, json_row, to_word
@@ -127,7 +127,7 @@ def decide_file(
     frame.insert_column(0, names.cast(pl.String))
     # The decisions are whole on disk before the model goes on, and appear after it has: a command that
     # is stopped leaves nothing behind, or rounds without decisions.
-    with part_of(output) as part_file:
+    with atomic_path(output) as part_file:
         frame.write_parquet(part_file)
         sync(part_file)
         _replace(model, digest, learner)

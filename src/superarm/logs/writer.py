@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
-from superarm._files import part_of, sync
+from superarm._files import atomic_path, sync
 from superarm.data.labels import Label
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
@@ -83,7 +83,7 @@ class Writer:
             self._flush()
 
     def __enter__(self) -> Writer:
-        self._part = self._files.enter_context(part_of(self.path))
+        self._part = self._files.enter_context(atomic_path(self.path))
         if self.kind == "parquet":
             # a Parquet file ends with its index, so batches are joined, streaming, at the end
             folder = TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
