@@ -168,7 +168,10 @@ class Cover(Rule):
     # ------------------------------------------------------------ the promise
 
     def target_coverage(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
-        """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one."""
+        """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one.
+
+        ``owner`` is whose rule it is, for messages.
+        """
         if coverage is None:
             return self.coverage
         target = check_coverage(coverage, owner)
