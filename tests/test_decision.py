@@ -6,11 +6,13 @@ import sys
 from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import superarm as sa
+from superarm import Decision, Decisions
 from superarm.checks.helpers import state_bytes
 from superarm.errors import InvalidInput
 from superarm.explore import Cover, Dilute, RunnerUp, Uniform
@@ -241,3 +243,16 @@ def test_the_ordered_propensities_of_all_orders_sum_to_one():
         seen[tuple(decision.drawn)] = decision.ordered_propensity
     assert len(seen) == 12
     assert sum(seen.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("top", [[0] * 1000, [0, 0], [0, 1, 2]])
+def test_a_top_set_that_no_rule_of_the_paper_has_is_refused_before_compiled_code_reads_it(
+    top: list[int],
+) -> None:
+    learner = sa.MCDBF(n_labels=4, n_features=2, set_size=2, seed=0)
+    decisions = learner.decide_many(np.eye(2, dtype=np.float32))
+    frame = decisions.to_frame().with_columns(pl.Series("top", [top] * 2))
+    with pytest.raises(InvalidInput, match=r"top of Decisions\.from_frame must be distinct labels"):
+        Decisions.from_frame(frame, learner.vocabulary)
+    with pytest.raises(InvalidInput, match=r"data of Decision\.from_dict must be what to_dict gave"):
+        Decision.from_dict(decisions[0].to_dict() | {"top": top})

@@ -526,3 +526,12 @@ def test_a_refused_row_leaves_no_names_behind() -> None:
         assert [one.decide(x).labels for x in rows] == [two.decide(x).labels for x in rows]
         assert one.columns.to_dict() == two.columns.to_dict()
         assert state_of(one) == state_of(two)
+
+
+def test_a_sparse_row_is_no_row_with_names() -> None:
+    """Its two parts of different lengths were an error of NumPy's."""
+    learner = sa.SetLogit(n_labels=3)
+    learner.update(learner.decide({"a": 1.0}), hit=True)
+    for x in (([0, 1], [1.0]), ([0], [1.0]), [1.0]):
+        with pytest.raises(InvalidInput, match="x of SetLogit must be a row with names"):
+            learner.decide(x)

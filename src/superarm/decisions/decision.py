@@ -145,8 +145,7 @@ class Decision(DecisionBase):
             raise InvalidInput.must("top and gamma", owner, "given both or neither", (top, gamma))
         if len(set(best)) != len(best):
             raise InvalidInput.must("top", owner, "distinct labels", best)
-        drawn_around_top = rule is None or rule.get("name") == "dilute"  # other rules may leave labels out
-        if drawn_around_top and top is not None and len(best) != len(shown):
+        if top is not None and not can_be_top(best, len(shown), rule):
             raise InvalidInput.must("top", owner, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None:
             check_number("gamma", owner, gamma, 0.0, 1.0)
@@ -276,9 +275,13 @@ class Decision(DecisionBase):
             if x is None and data["x"] is not None:
                 x = row_from_json(data["x"])
             shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
-            if not shown or set(shown) != set(drawn) or len(shown) != len(drawn) or len(set(top)) != len(top):
-                raise ValueError("sets")
             _check_rule(data["rule"], "Decision.from_dict")
+            if (
+                not shown
+                or not are_same_set(shown, drawn)
+                or (top and not can_be_top(top, len(shown), data["rule"]))
+            ):
+                raise ValueError("sets")
             return cls.from_parts(
                 x=x,
                 sets=(shown, drawn, top),
@@ -315,6 +318,20 @@ class Decision(DecisionBase):
                 ("round", self.round),
             ],
         )
+
+
+def are_same_set(shown: Sequence[Label], drawn: Sequence[Label]) -> bool:
+    """Return whether these are the same distinct labels, in any order."""
+    return len(shown) == len(drawn) == len({*shown, *drawn})
+
+
+def can_be_top(top: Sequence[Label], size: int, rule: dict[str, Any] | None) -> bool:
+    """Return whether these may be the top set of a decision of ``size`` labels, by the record of its rule.
+
+    The paper's draw is around as many as it shows; other rules may leave labels out. Compiled code relies on it.
+    """
+    is_around_top = rule is None or rule["name"] == "dilute"
+    return len(set(top)) == len(top) and not (is_around_top and len(top) != size)
 
 
 def _check_rule(rule: Any, owner: str) -> None:

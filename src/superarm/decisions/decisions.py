@@ -14,7 +14,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision, DecisionSets
+from superarm.decisions.decision import Decision, DecisionSets, are_same_set, can_be_top
 from superarm.errors import Description, InvalidInput
 from superarm.native import loops
 from superarm.native.core import Core
@@ -284,9 +284,13 @@ class Decisions:
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
-        for shown, drawn in zip(frame["labels"].to_list(), frame["drawn"].to_list(), strict=True):
-            if set(shown) != set(drawn) or len(shown) != len(drawn):
+        columns = (frame[name].to_list() for name in (*DecisionSets._fields, "rule"))
+        for shown, drawn, top, record in zip(*columns, strict=True):
+            if not are_same_set(shown, drawn):
                 raise InvalidInput.must("drawn", owner, f"{shown} in the order of the draw", drawn)
+            rule = None if len(top) == len(shown) else json.loads(record or "null")
+            if top and not can_be_top(top, len(shown), rule):
+                raise InvalidInput.must("top", owner, "distinct labels, as many as its rule says", top)
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(

@@ -21,7 +21,9 @@ NODES = np.linspace(-14.0, 14.0, 57)  # values of z between which curves are str
 SLOPES, OFFSETS = (
     grid.ravel() for grid in np.meshgrid(np.linspace(0.0, 1.75, 15), np.linspace(-3.0, 3.0, 19))
 )
-CURVES = sigmoid(OFFSETS[:, None] + SLOPES[:, None] * NODES)  # sigmoid(a + b z) of each a and b at the nodes
+SIGMOIDS_AT_NODES = sigmoid(
+    OFFSETS[:, None] + SLOPES[:, None] * NODES
+)  # sigmoid(a + b z) of each a and b at the nodes
 N_FLOORS = 24
 
 
@@ -52,16 +54,16 @@ class ErrorCurve:
         t = (np.arange(N_FLOORS) + 0.5) * min(farthest, 1.5) / N_FLOORS
         self._floors = np.sin(t) ** 2
         rest = np.cos(t) ** 2
-        curves, floors = CURVES[None, :, some], self._floors[:, None, None]
+        curves, floors = SIGMOIDS_AT_NODES[None, :, some], self._floors[:, None, None]
         log_posterior = np.log(floors + (1.0 - floors) * curves) @ n_wrong[some]
-        log_posterior += np.log1p(-CURVES[:, some]) @ n_right[some]
+        log_posterior += np.log1p(-SIGMOIDS_AT_NODES[:, some]) @ n_right[some]
         log_posterior += np.log(rest)[:, None] * (n_right.sum() + FLOOR_PRIOR - 0.5)
         log_posterior -= OFFSETS**2 / 2.0 + 2.0 * (SLOPES - 1.0) ** 2
         posterior = np.exp(log_posterior - log_posterior.max())
         self._posterior = posterior / posterior.sum()
         self.floor = float(self._floors @ self._posterior.sum(axis=1))
         self.slope = float(self._posterior.sum(axis=0) @ SLOPES)
-        self._mean = self.floor + (1.0 - self._floors) @ self._posterior @ CURVES
+        self._mean = self.floor + (1.0 - self._floors) @ self._posterior @ SIGMOIDS_AT_NODES
 
     def error_probabilities(self, z: Array) -> Array:
         """Return Pr(e = 1) of items, given logit d of each."""
@@ -74,7 +76,7 @@ class ErrorCurve:
         As in the interval of Clopper and Pearson, half an error more counts for upper ones, half an error less for
         lower ones: work that stops as soon as a bound is low enough stops too often at a lucky moment.
         """
-        by_curve, floors = CURVES @ weights_at_nodes(z, weight), self._floors[:, None]
+        by_curve, floors = SIGMOIDS_AT_NODES @ weights_at_nodes(z, weight), self._floors[:, None]
         sums = (floors * weight.sum() + (1.0 - floors) * by_curve).ravel()
         posterior = (self._posterior * floors ** (0.5 if share > 0.5 else -0.5)).ravel()
         order = np.argsort(sums)

@@ -150,8 +150,10 @@ class LearnerInputs:
             if self.layout is None or (columns.text_width or 0) != self.layout.n_sparse:  # the first text
                 self.set_layout(columns.layout)
             return row
-        if self.columns is not None and not isinstance(x, Row) and np.shape(x) != (self.columns.n_dense,):
-            raise self.invalid("x", "a row with names, as its first row was", x)
+        if self.columns is not None and not isinstance(x, Row):
+            is_pair = isinstance(x, tuple) and np.ndim(x[0]) == 1  # a sparse row: indices and values
+            if is_pair or np.shape(x) != (self.columns.n_dense,):
+                raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
         if self.layout is None:
             self.set_layout(self._declared_layout(layout_of(row)))
