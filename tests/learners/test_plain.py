@@ -153,3 +153,34 @@ def test_what_is_missing_is_named() -> None:
     for method, arguments in (("score", (None,)), ("learn", (None, None, True))):
         with pytest.raises(TypeError, match="must define"):
             getattr(sa.PlainLearner(n_labels=3), method)(*arguments)
+
+
+def test_labels_that_a_learner_cannot_take_are_not_added() -> None:
+    class Three(sa.PlainLearner):
+        def begin(self):
+            if self.n_labels > 3:
+                raise RuntimeError("only three")
+            return {"W": np.zeros((self.n_labels, self.row_length), np.float32)}
+
+        def score(self, x):
+            return self.memory["W"] @ x
+
+        def learn(self, x, shown, hit):
+            self.memory["W"][shown] += x
+
+    learner = Three(n_labels=3, n_features=2)
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+    with pytest.raises(RuntimeError, match="only three"):
+        learner.add_labels(1)
+    assert (learner.n_labels, learner.core.k) == (3, 3)
+    learner.update(learner.decide([1.0, 0.0]), hit=True)
+
+
+def test_columns_that_a_learner_cannot_have_are_not_kept() -> None:
+    learner = sa.SOBA(matrix="full", n_labels=3)
+    with pytest.raises(InvalidInput, match="without text"):
+        learner.use_columns(
+            sa.Columns([{"name": "age", "kind": "numbers"}, {"name": "note", "kind": "text"}])
+        )
+    assert learner.columns is None
+    learner.update(learner.decide([1.0, 0.0]), hit=True)

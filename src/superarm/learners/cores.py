@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from superarm.data.columns import Columns
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
@@ -97,13 +98,29 @@ def add_labels(learner: Learner, labels: int | Sequence[Label]) -> None:
     vocabulary = inputs.vocabulary.extended(labels, learner.owner)
     if learner.core is not None and learner.fixed_labels:
         raise learner.invalid("labels", "left as they are: its matrix couples all labels", labels)
+    old_vocabulary, old_size = inputs.vocabulary, learner.set_size
     inputs.label_additions.append((learner.round, before))
     inputs.use_labels(vocabulary)
     if inputs.sizes_vary and learner.set_size == before:  # all labels stay all labels
         learner._set_size = learner.n_labels
-    if learner.core is not None:
-        learner.core = _new_core(learner)
-        learner.core.on_labels_added(before)
+    if learner.core is None:
+        return
+    try:
+        core = _new_core(learner)
+        core.on_labels_added(before)
+    except BaseException:  # a learner in plain Python may raise
+        inputs.label_additions.pop()
+        inputs.use_labels(old_vocabulary)
+        learner._set_size = old_size
+        raise
+    learner.core = core
+
+
+def use_columns(learner: Learner, columns: Columns) -> None:
+    """Declare the columns of rows; if there can be no core for them, nothing has changed."""
+    with rollback_inputs(learner, keep_on_success=True):
+        learner.inputs.use_columns(columns)
+        ensure_core(learner)
 
 
 def _new_core(learner: Learner) -> Core:

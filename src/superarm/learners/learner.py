@@ -341,8 +341,7 @@ class Learner(Parametrised):
 
         ``columns`` is what `Columns.infer` gave; or a file of columns, or a model file.
         """
-        self.inputs.use_columns(Columns.read(columns))
-        self.ensure_core()
+        cores.use_columns(self, Columns.read(columns))
 
     def ensure_core(self) -> Core:
         """Return its core: made when the layout is known, and anew when rows have got a sparse part."""
