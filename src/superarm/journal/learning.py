@@ -17,8 +17,7 @@ from superarm.learners.answers import checked_answer, learn
 
 def apply_decision(learner: Learner, event: Event) -> None:
     """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
-    inputs, decision = learner.inputs, event.to_decision(learner.id)
-    row = decision.x
+    inputs, rule, body, row = learner.inputs, learner.rule, event.body, event.row()
     if learner.core is None or isinstance(row, dict) or layout_of(row) != inputs.layout:  # few of them
         checkpoint = inputs.checkpoint()
         try:
@@ -26,9 +25,10 @@ def apply_decision(learner: Learner, event: Event) -> None:
         except InvalidInput:
             inputs.rollback(checkpoint)
             raise
-    core, draw_log = learner.ensure_core(), learner.rule.draw_log_of(decision)
-    core.count_round(decision.round)
-    core.advance(draw_log)
+    core = learner.ensure_core()
+    core.count_round(body.round)
+    if rule.wrote(body.rule):
+        core.advance(rule.draw_log_from(body.rule))
 
 
 def learn_outcome(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
+from superarm.data.rows import layout_of
 from superarm.decisions import Decision
 from superarm.decisions.decision import DecisionSets
 from superarm.errors import Description, FeedbackError
@@ -77,6 +78,15 @@ def _row_for_core(learner: Learner, decision: Decision) -> Any:
     """Return the row of a decision as the core reads it."""
     if decision.vocabulary is not None and decision.row is not None and type(decision.x) is not dict:
         return decision.row
+    stored = decision.x
+    is_encoded = type(stored) is np.ndarray and (stored.dtype, stored.ndim) == (np.float32, 1)
+    if (
+        is_encoded
+        and stored.flags.c_contiguous
+        and learner.core
+        and layout_of(stored) == learner.inputs.layout
+    ):
+        return stored  # compiled code looks whether scores are finite
     row = learner.inputs.encode_row(decision.x)
     learner.ensure_core()
     return row
