@@ -90,10 +90,13 @@ def test_a_given_set_teaches_once():
     [
         ({"top": [0, 1]}, "top and gamma of Decision.given must be given both or neither"),
         ({"gamma": 0.1}, "top and gamma of Decision.given must be given both or neither"),
-        ({"top": [0, 0], "gamma": 0.1}, "top of Decision.given must be distinct labels"),
+        ({"top": [0, 0], "gamma": 0.1}, "top of Decision.given must be 2 distinct labels"),
         ({"top": [0], "gamma": 0.1}, "top of Decision.given must be 2 distinct labels"),
         ({"top": [0, 1], "gamma": 0.0}, r"gamma of Decision.given must be in \(0, 1\]"),
-        ({"eligible": [0, 2]}, "eligible of Decision.given must be a list that holds labels and top"),
+        (
+            {"eligible": [0, 2]},
+            "eligible of Decision.given must be a list of distinct labels that holds labels and top",
+        ),
     ],
 )
 def test_given_says_what_is_wrong(bad, message):

@@ -135,24 +135,15 @@ class Decision(DecisionBase):
             if isinstance(given, str):
                 raise InvalidInput.must(name, owner, "a list of labels", given)
         shown = tuple(labels)
-        if not shown or len(set(shown)) != len(shown):
-            raise InvalidInput.must("labels", owner, "distinct and at least one", shown)
+        best = () if top is None else tuple(top)
+        candidates = None if eligible is None else tuple(eligible)
         if propensity is not None and not 0.0 < propensity <= 1.0:
             raise InvalidInput.must("propensity", owner, "in (0, 1]", propensity)
-        _check_rule(rule, owner)
-        best = () if top is None else tuple(top)
         if rule is None and (top is None) != (gamma is None):
             raise InvalidInput.must("top and gamma", owner, "given both or neither", (top, gamma))
-        if len(set(best)) != len(best):
-            raise InvalidInput.must("top", owner, "distinct labels", best)
-        if top is not None and not can_be_top(best, len(shown), rule):
-            raise InvalidInput.must("top", owner, f"{len(shown)} distinct labels, as many as shown", best)
         if gamma is not None:
-            check_number("gamma", owner, gamma, 0.0, 1.0)
             rule = {"name": "dilute", "gamma": gamma}
-        candidates = None if eligible is None else tuple(eligible)
-        if candidates is not None and not {*shown, *best} <= set(candidates):
-            raise InvalidInput.must("eligible", owner, "a list that holds labels and top", candidates)
+        check_sets(DecisionSets(shown, shown, best), candidates, rule, owner)
         row = json_row(x) if is_named_row(x) else None if x is None else as_row(x, None, owner)
         return cls.from_parts(
             x=row,
@@ -274,19 +265,15 @@ class Decision(DecisionBase):
                 raise InvalidInput.must("format", "Decision.from_dict", str(FORMAT), data["format"])
             if x is None and data["x"] is not None:
                 x = row_from_json(data["x"])
-            shown, drawn, top = (tuple(data[key]) for key in ("labels", "drawn", "top"))
-            _check_rule(data["rule"], "Decision.from_dict")
-            if (
-                not shown
-                or not are_same_set(shown, drawn)
-                or (top and not can_be_top(top, len(shown), data["rule"]))
-            ):
-                raise ValueError("sets")
+            sets = DecisionSets(*(tuple(data[name]) for name in DecisionSets._fields))
+            eligible = None if data["eligible"] is None else tuple(data["eligible"])
+            is_own = data["round"] is not None
+            check_sets(sets, eligible, data["rule"], "Decision.from_dict", is_own=is_own)
             return cls.from_parts(
                 x=x,
-                sets=(shown, drawn, top),
-                size=len(shown),
-                eligible=None if data["eligible"] is None else tuple(data["eligible"]),
+                sets=sets,
+                size=len(sets.labels),
+                eligible=eligible,
                 n_labels=None if data["n_labels"] is None else int(data["n_labels"]),
                 log_propensity=nan_if_none(data["log_propensity"]),
                 rule=data["rule"],
@@ -320,28 +307,39 @@ class Decision(DecisionBase):
         )
 
 
-def are_same_set(shown: Sequence[Label], drawn: Sequence[Label]) -> bool:
-    """Return whether these are the same distinct labels, in any order."""
-    return len(shown) == len(drawn) == len({*shown, *drawn})
+def check_sets(
+    sets: DecisionSets, eligible: Sequence[Label] | None, rule: Any, owner: str, *, is_own: bool = False
+) -> None:
+    """Refuse sets of labels that no decision has: compiled code relies on them, and checks nothing.
 
-
-def can_be_top(top: Sequence[Label], size: int, rule: dict[str, Any] | None) -> bool:
-    """Return whether these may be the top set of a decision of ``size`` labels, by the record of its rule.
-
-    The paper's draw is around as many as it shows; other rules may leave labels out. Compiled code relies on it.
+    Args:
+        sets: of labels.
+        eligible: the labels that could be shown; ``None`` for all.
+        rule: the record of the rule that chose.
+        owner: what was given them, for messages.
+        is_own: whether a learner or rule of ours chose them: it knows its top set.
     """
-    is_around_top = rule is None or rule["name"] == "dilute"
-    return len(set(top)) == len(top) and not (is_around_top and len(top) != size)
-
-
-def _check_rule(rule: Any, owner: str) -> None:
-    """Refuse the record of a rule without its name, or of the paper's draw without its gamma."""
-    if rule is None:
-        return
-    if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
+    shown, drawn, top = sets
+    if not shown or len(set(shown)) != len(shown):
+        raise InvalidInput.must("labels", owner, "distinct and at least one", shown)
+    if len(drawn) != len(shown) or set(drawn) != set(shown):
+        raise InvalidInput.must("drawn", owner, f"{list(shown)} in the order of the draw", drawn)
+    if rule is not None and not (isinstance(rule, dict) and isinstance(rule.get("name"), str)):
         raise InvalidInput.must("rule", owner, "a record with the name of a rule", rule)
-    if rule["name"] == "dilute":
+    is_dilute = rule is not None and rule["name"] == "dilute"
+    if is_dilute:
         check_number("gamma", owner, rule.get("gamma"), 0.0, 1.0)
+    if is_own or is_dilute or top:
+        # the paper's draw is around as many as it shows; other rules may leave labels out
+        wanted = f"{len(shown)} distinct labels, as many as shown"
+        fits = len(top) == len(shown)
+        if rule is not None and not is_dilute:
+            wanted, fits = "distinct labels, at least one", bool(top)
+        if not fits or len(set(top)) != len(top):
+            raise InvalidInput.must("top", owner, wanted, top)
+    if eligible is not None and (len(set(eligible)) != len(eligible) or not {*shown, *top} <= set(eligible)):
+        wanted = "a list of distinct labels that holds labels and top"
+        raise InvalidInput.must("eligible", owner, wanted, eligible)
 
 
 def _none_if_nan(value: float) -> float | None:

@@ -14,7 +14,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision, DecisionSets, are_same_set, can_be_top
+from superarm.decisions.decision import Decision, DecisionSets, check_sets
 from superarm.errors import Description, InvalidInput
 from superarm.native import loops
 from superarm.native.core import Core
@@ -159,7 +159,7 @@ class Decisions:
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
-            row=row,
+            row=row if self.records is None else None,  # a stored row is checked when it is learnt from
             sets=draws.flat[draws.starts[i] : draws.starts[i + 1]],
             size=int(draws.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
@@ -284,13 +284,11 @@ class Decisions:
             ]
         except KeyError as error:
             raise InvalidInput.must("labels", owner, "known labels", error.args[0]) from error
-        columns = (frame[name].to_list() for name in (*DecisionSets._fields, "rule"))
-        for shown, drawn, top, record in zip(*columns, strict=True):
-            if not are_same_set(shown, drawn):
-                raise InvalidInput.must("drawn", owner, f"{shown} in the order of the draw", drawn)
-            rule = None if len(top) == len(shown) else json.loads(record or "null")
-            if top and not can_be_top(top, len(shown), rule):
-                raise InvalidInput.must("top", owner, "distinct labels, as many as its rule says", top)
+        for shown, drawn, top, eligible, record in zip(
+            *(frame[name].to_list() for name in (*DecisionSets._fields, "eligible", "rule")), strict=True
+        ):
+            rule = json.loads(record or "null")
+            check_sets(DecisionSets(shown, drawn, top), eligible, rule, owner, is_own=True)
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(
@@ -351,7 +349,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     """Return the id of the one learner whose decisions a frame has; refuse what `to_frame` does not give."""
     if not hasattr(frame, "get_column"):
         raise InvalidInput.must("frame", owner, "a Polars frame, as to_frame gave", type(frame).__module__)
-    needed = ("round", "learner", *DecisionSets._fields, "log_propensity", "rule", "draw_log")
+    needed = ("round", "learner", *DecisionSets._fields, "eligible", "log_propensity", "rule", "draw_log")
     missing = [name for name in needed if name not in frame.columns]
     if not {"x", "x_indices"} & set(frame.columns):
         missing.append("x")
@@ -366,7 +364,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
 
 def _eligible(frame: polars.DataFrame, vocabulary: LabelVocabulary, owner: str) -> EligibleLabels | None:
     """Return the labels that could be shown, row by row; ``None`` where all could."""
-    cells = frame["eligible"].to_list() if "eligible" in frame.columns else [None]
+    cells = frame["eligible"].to_list()
     if all(cell is None for cell in cells):
         return None
     everything = np.arange(len(vocabulary))

@@ -37,7 +37,7 @@ def checked_answer(
     """Return an answer to a decision, checked, in numbers."""
     _check_feedback(learner, decision, hit, label, likelihood)
     sets = decision.sets_among(learner.vocabulary, learner.owner)
-    eligible = _eligible_indices(learner, decision)
+    eligible = _eligible_indices(learner, decision, sets)
     row, index = _row_for_core(learner, decision), -1
     if label is not None:
         index = _label_index(learner, decision, label, eligible)
@@ -92,12 +92,16 @@ def _row_for_core(learner: Learner, decision: Decision) -> Any:
     return row
 
 
-def _eligible_indices(learner: Learner, decision: Decision) -> Array:
+def _eligible_indices(learner: Learner, decision: Decision, sets: Array) -> Array:
     """Return the labels that could be shown: the eligible ones, or all that there were then."""
     inputs, eligible = learner.inputs, decision._eligible
     if eligible is None:
         known = decision.n_labels  # a stored decision says how many there were
-        return inputs.labels_at(decision.round) if known is None else inputs.all_labels[:known]
+        if known is None:
+            return inputs.labels_at(decision.round)
+        if known < len(inputs.all_labels) and known <= sets.max():
+            raise FeedbackError.must("n_labels of decision", learner.owner, f"over {sets.max()}", known)
+        return inputs.all_labels[:known]
     if decision.vocabulary is not None:
         return eligible  # type: ignore[no-any-return]
     return np.sort(learner.vocabulary.encode(eligible, "decision", learner.owner))

@@ -311,6 +311,8 @@ cdef class Core(Stage):
         cdef DecisionBase own = <DecisionBase>decision
         if (hit is not True and hit is not False) or own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
+        if own._rule is not self.explore_rule:  # stored, or another rule chose: not all has been checked
+            return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own._eligible is None else own._eligible
