@@ -7,9 +7,12 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from journal_kit import Driver, replayed, sha256_of, sql, superarm
 from service_kit import rows
@@ -23,6 +26,7 @@ from superarm.journal.errors import JournalDamaged, JournalError
 from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_files import read_mark
 from superarm.journal.verify import verify
+from superarm.native import cpu
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
@@ -392,3 +396,22 @@ def test_content_that_was_taken_out_without_an_erasure_is_damage(drive, tmp_path
     sql(driver, f"UPDATE events SET {change} WHERE seq = 2")
     result = verify(tmp_path / "events.db")
     assert (result.problems, result.damaged) == ([problem], [2])
+
+
+@pytest.mark.skipif(len(cpu.levels()) < 2, reason="this processor has one level")
+def test_a_journal_that_another_kind_of_processor_wrote_is_intact(tmp_path):
+    path = tmp_path / "arms.db"
+    driver = Driver.open(path, labels=list("abcdef"), n_features=8, set_size=2, keep_snapshots=2, seed=0)
+    X = np.random.default_rng(0).normal(size=(80, 8)).astype(np.float32)
+    for i, x in enumerate(X):
+        driver.decide(DecisionRequest(x, f"d{i}"))
+        driver.outcome(OutcomeRequest(f"d{i}", hit=i % 3 == 0))
+        if i in (10, 60):
+            driver.snapshot()
+    driver.close()
+    command = [sys.executable, "-m", "superarm", "verify", str(path)]
+    other = next(level for level in cpu.levels() if level != cpu.LEVEL)
+    environment = os.environ | {"SUPERARM_CPU": other}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "intact" in done.stdout
