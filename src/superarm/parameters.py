@@ -15,9 +15,12 @@ Class = TypeVar("Class")
 SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+BIT_TYPES = (bool, np.bool_, int, float, np.number)
+
+
 def as_bit(value: Any) -> bool | None:
     """Return True or False for a bool, or a 1 or 0 of any kind of number; ``None`` for anything else."""
-    if isinstance(value, bool | np.bool_ | int | float | np.number) and value in (0, 1):
+    if isinstance(value, BIT_TYPES) and value in (0, 1):
         return bool(value)
     return None
 

@@ -147,15 +147,20 @@ class LabelVocabulary:
             return label if type(label) is int and 0 <= label < self.count else None
         return self._index.get(label) if type(label) in (str, int) else None
 
-    def encode(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
+    def indices(self, labels: Iterable[Label], parameter: str, owner: str) -> list[int]:
         """Return the indices of distinct labels; anything else is refused."""
         given = _as_list(labels, parameter, owner, "a list of labels")
-        indices: list[Any] = [self.index(label) for label in given]
+        known, index = self._index, self.index
+        indices: list[Any] = [known.get(label) if type(label) is str else index(label) for label in given]
         if None in indices:
             raise InvalidInput.must(parameter, owner, "known labels", given[indices.index(None)])
         if len(set(indices)) != len(indices):
             raise InvalidInput.must(parameter, owner, "distinct labels", given)
-        return np.array(indices, np.int64)
+        return indices
+
+    def encode(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
+        """Return the same in an array."""
+        return np.array(self.indices(labels, parameter, owner), np.int64)
 
     def index_of_text(self, label: Label) -> int | None:
         """Return the index of the label with this spelling: 3 and "3" are the same; ``None`` if there is none."""
@@ -193,6 +198,6 @@ def check_ordered(labels: object, owner: str) -> None:
 
 def _as_list(labels: Any, parameter: str, owner: str, wanted: str) -> list[Label]:
     """Return labels as a list; a text, which has letters, or a single label is refused."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    if type(labels) is not tuple and (isinstance(labels, str) or not isinstance(labels, Iterable)):
         raise InvalidInput.must(parameter, owner, wanted, labels)
     return list(labels)

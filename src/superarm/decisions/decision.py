@@ -167,10 +167,12 @@ class Decision(DecisionBase):
         if self.vocabulary is not None:
             return self.sets  # type: ignore[no-any-return]
         # it was stored, or another system made it: labels, not indices
-        drawn = top = vocabulary.encode(self.sets.drawn, "decision", owner)
+        drawn = top = vocabulary.indices(self.sets.drawn, "decision", owner)
         if self.sets.top != self.sets.drawn:
-            top = vocabulary.encode(self.sets.top, "decision", owner)
-        return np.concatenate([drawn, drawn, top])  # an update does not ask in which order they were shown
+            top = vocabulary.indices(self.sets.top, "decision", owner)
+        return np.array(
+            drawn + drawn + top, np.int64
+        )  # an update does not ask in which order they were shown
 
     def _decoded(self, labels: Any) -> list[Label]:
         return list(labels) if self.vocabulary is None else self.vocabulary.decode(labels)

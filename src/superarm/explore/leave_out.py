@@ -21,19 +21,21 @@ from superarm.explore.distributions import Mixture, SetDistribution
 LABEL_KEYS = ("next", "tied", "untied")  # entries of the record that are lists of labels
 
 
-def leave_out_record(draw_log: Iterable[float], labels: LabelVocabulary) -> dict[str, Any]:
+def leave_out_record(draw_log: list[float], labels: LabelVocabulary) -> dict[str, Any]:
     """Return the record of what `LeaveOutKernel.write_log` wrote; ``labels`` are those that could be shown."""
-    numbers = iter(draw_log)
-    sums, next_ranks, groups = (list(islice(numbers, int(next(numbers)))) for _ in range(3))
     record: dict[str, Any] = {}
-    if sums:
-        record["sums"] = sums
-    if next_ranks:
-        record["next"] = labels.decode(next_ranks)
-    if groups:
-        record["groups"] = [int(n_ranks) for n_ranks in groups]
-        key = "tied" if next(numbers) > 0.0 else "untied"
-        record[key] = labels.decode(list(numbers))
+    start = 0
+    for key in ("sums", "next", "groups"):
+        end = start + 1 + int(draw_log[start])
+        if part := draw_log[start + 1 : end]:
+            record[key] = part
+        start = end
+    if "next" in record:
+        record["next"] = labels.decode(record["next"])
+    if "groups" in record:
+        record["groups"] = [int(n_ranks) for n_ranks in record["groups"]]
+        key = "tied" if draw_log[start] > 0.0 else "untied"
+        record[key] = labels.decode(draw_log[start + 1 :])
     return record
 
 

@@ -111,7 +111,7 @@ _BODIES |= {ANSWER: AnswerBody, CORRECTION: AnswerBody}
 _DECODE: dict[int, Callable[[bytes], Any]] = {kind: Decoder(body).decode for kind, body in _BODIES.items()}
 
 
-class Event(Struct, eq=False):
+class Event(Struct, eq=False, gc=False):
     """One row of a journal."""
 
     seq: int  # its number, from 1; 0 before it is appended

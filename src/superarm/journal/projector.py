@@ -203,7 +203,8 @@ class Projector:
             stats.timeouts += 1
         else:
             self._count_outcome(event, record)
-        self._show_to_shadows(event, record)
+        if self.shadows:
+            self._show_to_shadows(event, record)
 
     def was_learnt(self, record: DecisionRecord) -> bool:
         """Return whether its outcome, or its timeout, has moved the model; before `_learn`, whether it is to."""
@@ -319,8 +320,8 @@ class Projector:
         self.records.load((id_ for id_ in outcomes if id_ not in here), self.seq)
 
     def _record(self, event: Event) -> DecisionRecord:
-        self.records.load([event.id], event.seq - 1)  # if an erasure or a rollback has come in between
-        record = self.records.get(event.id)
+        # it is not in memory if an erasure or a rollback has come in between
+        record = self.records.find(event.id, event.seq - 1)
         if record is None:
             raise JournalDamaged(f"decision {event.id}, which was answered, is missing")
         return record
@@ -331,7 +332,7 @@ class Projector:
         """Let shadows learn an outcome or a timeout."""
         decision, given = record.decision, None
         is_refused = decision.seq in self.totals.refused_seqs
-        if self.shadows and decision.x is not None and not (is_refused or self.totals.settings.frozen):
+        if decision.x is not None and not (is_refused or self.totals.settings.frozen):
             try:
                 given = self._as_given(record)
             except Exception as error:  # nothing that shadows need may disturb the service

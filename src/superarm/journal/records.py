@@ -90,6 +90,12 @@ class RecordCache:
         entry = self._records.get(id_)
         return entry[0] if entry else None
 
+    def find(self, id_: str, until: float) -> DecisionRecord | None:
+        """Return a decision, read if it is not here, as it was after event ``until``; None if there is none."""
+        if id_ not in self._records:
+            self.load([id_], until)
+        return self.get(id_)
+
     def load(self, ids: Iterable[str], until: float = inf) -> None:
         """Read decisions that are not here, as they were after event ``until``."""
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._records]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.data.rows import layout_of
 from superarm.decisions import Decision
 from superarm.decisions.decision import DecisionSets
 from superarm.errors import Description, FeedbackError
@@ -52,7 +51,7 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
     if not isinstance(decision, Decision):
         raise FeedbackError.must("decision", owner, "a Decision", decision)
     given = {"hit": hit, "label": label, "likelihood": likelihood}
-    kinds = [kind for kind, value in given.items() if value is not None]
+    kinds = [kind for kind in given if given[kind] is not None]
     if len(kinds) != 1 or kinds[0] not in learner.feedback:
         wanted = " or ".join(f"{name}=..." for name in learner.feedback)
         shown = f"hit={hit!r}, label={label!r}"
@@ -78,15 +77,8 @@ def _row_for_core(learner: Learner, decision: Decision) -> Any:
     """Return the row of a decision as the core reads it."""
     if decision.vocabulary is not None and decision.row is not None and type(decision.x) is not dict:
         return decision.row
-    stored = decision.x
-    is_encoded = type(stored) is np.ndarray and (stored.dtype, stored.ndim) == (np.float32, 1)
-    if (
-        is_encoded
-        and stored.flags.c_contiguous
-        and learner.core
-        and layout_of(stored) == learner.inputs.layout
-    ):
-        return stored  # compiled code looks whether scores are finite
+    if learner.core and learner.inputs.is_encoded(decision.x):
+        return decision.x  # compiled code looks whether scores are finite
     row = learner.inputs.encode_row(decision.x)
     learner.ensure_core()
     return row

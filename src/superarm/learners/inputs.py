@@ -189,6 +189,12 @@ class LearnerInputs:
         shares_nothing = not isinstance(X, np.ndarray | Rows | tuple) and not hasattr(X, "tocsr")
         return rows if shares_nothing else rows.copy()
 
+    def is_encoded(self, x: Any) -> bool:
+        """Return whether x is a dense row such as `encode_row` gives."""
+        layout = self.layout
+        is_dense_row = type(x) is np.ndarray and layout is not None and layout == (x.size, 0, 0)
+        return is_dense_row and x.ndim == 1 and x.dtype == np.float32 and x.flags.c_contiguous
+
     def accepts_layout(self, layout: Layout) -> bool:
         """Return whether rows of this layout fit: of its own, or of the one before the first text."""
         assert self.layout is not None

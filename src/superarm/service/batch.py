@@ -234,8 +234,7 @@ class Batch:
 
         def response() -> OutcomeResponse:
             projector = self.service.projector
-            projector.records.load([id_], projector.seq)  # an erasure may have come in between
-            record = projector.records.get(id_)
+            record = projector.records.find(id_, projector.seq)  # an erasure may have come in between
             assert record is not None
             outcome = recorded_outcome(self.served, record)
             assert outcome is not None
