@@ -125,8 +125,16 @@ def test_one_sentence_each(
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('port = "high"', "port of serve.toml must be what --port takes"),
-        ("set-size = [3]", "set-size of serve.toml must be what --set-size takes"),
+        ('port = "high"', "port of serve.toml must be a whole number, got 'high'"),
+        ("port = 70000", "port of serve.toml must be what --port takes"),
+        ("set-size = [3]", "set-size of serve.toml must be a whole number, got [3]"),
+        ("set-size = true", "set-size of serve.toml must be a whole number, got True"),
+        ("set-size = 3.0", "set-size of serve.toml must be a whole number, got 3.0"),
+        ('coverage = "0.9"', "coverage of serve.toml must be a number, got '0.9'"),
+        ('trust-clock = "no"', "trust-clock of serve.toml must be true or false, got 'no'"),
+        ('journal = ["new.db"]', "journal of serve.toml must be a text or a number, got ['new.db']"),
+        ("labels = true", "labels of serve.toml must be a text or a number, got True"),
+        ("shadow = [1, true]", "shadow of serve.toml must be a text or a number, got True"),
         ("colour = 1", "colour of serve.toml must be left out: there is no such option"),
         ("[shadow]", "shadow of serve.toml must be"),
         ("port = ", "must be a TOML file"),

@@ -9,7 +9,7 @@ from service_kit import LABELS, D, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.journal.errors import JournalMismatch
+from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.service import Service
 from superarm.service.errors import InvalidRequest
 from superarm.service.requests import DecisionRequest, context_bytes
@@ -35,6 +35,24 @@ def test_the_size_of_a_database_is_not_ours_to_limit():
     wanted = "--max-journal-mb of superarm serve must be left out: the size of a database is limited by the"
     with pytest.raises(InvalidInput, match=wanted):
         Service.open("postgresql://serve@no-such-host/arms", labels=LABELS, max_journal_mb=10)
+
+
+@pytest.mark.parametrize("left", ["-wal", "-mark"])
+def test_no_journal_is_made_beside_what_is_left_of_a_lost_one(drive, tmp_path, left):
+    driver = drive()
+    driver.run(3)
+    driver.close()
+    (tmp_path / "events.db-wal").write_bytes(b"the log of a process that was killed")
+    for name in {"events.db", "events.db-wal", "events.db-mark", "events.db.lock"} - {f"events.db{left}"}:
+        (tmp_path / name).unlink()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(
+        JournalDamaged, match=f"events.db is missing, and events.db{left} of it left. Put the"
+    ):
+        drive()
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / f"events.db{left}").unlink()
+    assert drive().run(1)
 
 
 @pytest.mark.parametrize("innermost", [[], {}, [1], {"a": None}])

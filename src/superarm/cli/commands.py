@@ -9,13 +9,19 @@ from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from superarm.errors import Description, InvalidInput, must
 
+TEXT = ("a text or a number", (str, int, float))  # what an option takes from TOML, if nothing below says more
+TOML_TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
+    bool: ("true or false", (bool,)),
+    int: ("a whole number", (int,)),
+    float: ("a number", (int, float)),
+}
 UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's copy of it
 
 
@@ -100,6 +106,7 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
             "--config", command, "a TOML file", Description(f"{path}: {error}")
         ) from error
     known = {option.name: option for option in context.command.params if option.name != parameter.name}
+    hints = get_type_hints(context.command.callback)
     defaults: dict[str, Any] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -109,6 +116,11 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
             raise InvalidInput.must(key, str(path), "left out: there is no such option", value)
         option: Any = known[name]
         defaults[name] = [value] if option.multiple and not isinstance(value, list) else value
+        kinds = {hints[name], *get_args(hints[name])}
+        wanted, accepted = next((TOML_TYPES[kind] for kind in TOML_TYPES if kind in kinds), TEXT)
+        for one in defaults[name] if option.multiple else [value]:
+            if type(one) not in accepted:
+                raise InvalidInput.must(key, str(path), wanted, one)
         try:
             option.process_value(context, defaults[name])
         except (typer.BadParameter, TypeError, ValueError) as error:

@@ -15,6 +15,8 @@ from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, 
 from superarm.cli.output import check_output, print_counts, print_json
 from superarm.errors import Description, InvalidInput
 
+NOT_COMPARED = "decisions not compared (erased, or their model cannot be rebuilt)"
+
 if TYPE_CHECKING:
     from superarm.journal.replay import ReplayResult
     from superarm.journal.verify import VerifyResult
@@ -174,7 +176,7 @@ def _print_replay(result: ReplayResult, seconds: float, output: Path | None) -> 
             f"last bits only {result.last_bits_differ:,}"
         )
     if result.unchecked:
-        print(f"decisions not compared, since content was erased: {result.unchecked:,}")
+        print(f"{NOT_COMPARED}: {result.unchecked:,}")
     print(f"later snapshots compared: {result.snapshots:,}, different: {len(result.snapshots_different):,}")
     if result.snapshots_near:
         print(f"  the same but for rounding: {len(result.snapshots_near):,}")
@@ -244,7 +246,7 @@ def _print_verification(result: VerifyResult, seconds: float) -> None:
         print(f"damaged: {problem}")
     replayed = result.replayed
     if replayed is not None and replayed.unchecked:
-        print(f"decisions not compared, since content was erased: {replayed.unchecked:,}")
+        print(f"{NOT_COMPARED}: {replayed.unchecked:,}")
     if result.ok and replayed is not None and replayed.decisions:
         print(f"intact, and the replay agrees: {replayed.decisions:,} decisions")
     elif result.ok:

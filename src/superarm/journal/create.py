@@ -9,8 +9,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from superarm._types import JsonObject
+from superarm.data.columns import Columns
+from superarm.data.labels import LabelVocabulary
 from superarm.errors import Description, InvalidInput
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import made_by, model_bytes
@@ -18,7 +21,9 @@ from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import is_file_spec, make, make_rule, parse
+from superarm.parameters import check_int, check_number
 
+OWNER = "superarm serve"  # for messages
 # The default share of uniform sets of SetLogit and Scores. It costs
 # DEFAULT_UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 DEFAULT_UNIFORM = 0.02
@@ -37,6 +42,23 @@ class JournalOptions:
     seed: int | None = None
     columns: JsonObject | None = None
     group: str | None = None
+
+    @classmethod
+    def parse(cls, labels: Any = None, columns: Any = None, **options: Any) -> JournalOptions:
+        """Return options from fields by name, checked; the columns may be in a file."""
+        names = LabelVocabulary.from_params(None, labels, OWNER).names if labels is not None else None
+        if not all(isinstance(name, str) for name in names or ()):
+            raise InvalidInput.must("labels", OWNER, "a list of names", labels)
+        for name in ("learner", "group"):
+            if not isinstance(options.get(name), str | None):
+                raise InvalidInput.must(name, OWNER, "a text", options[name])
+        for name, least in {"set_size": 1, "seed": 0}.items():
+            if options.get(name) is not None:
+                check_int(name, OWNER, options[name], least)
+        if options.get("coverage") is not None:
+            check_number("coverage", OWNER, options["coverage"], 0.0, 1.0)
+        declared = None if columns is None else Columns.read(columns).to_dict()
+        return cls(labels=None if names is None else list(names), columns=declared, **options)
 
     def given(self) -> JsonObject:
         """Return the options that are not None."""

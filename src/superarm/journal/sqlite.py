@@ -26,6 +26,7 @@ from superarm.journal.sqlite_checks import (
     check_format,
     check_log,
     check_mark,
+    check_nothing_left,
     lost_end,
     unreadable_error,
 )
@@ -132,6 +133,7 @@ class SqliteStore(JournalStore):
     @classmethod
     def create(cls, journal: str | Path, meta: JsonObject, first: Snapshot) -> bool:
         path = real_path(journal)
+        check_nothing_left(path)
         lock = FileLock(path)
         chain = chain_start(meta)
         try:
@@ -149,9 +151,8 @@ class SqliteStore(JournalStore):
                     connection.execute("COMMIT")
                     # now, under the temporary name: a crash in it would leave something to roll back
                     connection.execute("PRAGMA journal_mode = WAL")
-            if read_mark(path) is None:  # (one that is left over shows that a journal was lost here)
-                with suppress(OSError):  # without a mark there is a warning
-                    write_mark(path, 0, chain)
+            with suppress(OSError):  # without a mark there is a warning
+                write_mark(path, 0, chain)
             return True
         except (sqlite3.Error, OSError) as error:
             raise JournalUnavailable(f"journal {path} cannot be made: {error}") from error

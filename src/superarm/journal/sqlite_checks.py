@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.journal.events import ANSWER
-from superarm.journal.sqlite_files import read_mark, unavailable_error
+from superarm.journal.sqlite_files import read_mark, sibling, unavailable_error
 from superarm.journal.statements import check_format_number
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
             raise unreadable_error(path, "it is empty")
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path))
     check_format_number(version, path)
+
+
+def check_nothing_left(path: Path) -> None:
+    """Refuse to make a journal beside the log or the mark of one that is not there any more."""
+    left = [file.name for file in (sibling(path, "-wal"), sibling(path, "-mark")) if file.exists()]
+    if left and not path.exists():
+        advice = "Put the journal back; or, for a new one, take these files away"
+        raise JournalDamaged(f"journal {path} is missing, and {' and '.join(left)} of it left. {advice}")
 
 
 def lost_end(store: SqliteStore) -> str | None:
@@ -88,8 +96,8 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
         raise unreadable_error(path, "its log was written for another copy of it")
     try:
         if after is None:  # it was copying the log into the file when it ended
-            for sentence in store.integrity():
-                raise unreadable_error(path, sentence)
+            if (fault := next(store.integrity(), None)) is not None:
+                raise unreadable_error(path, fault)
             after = 0
         if store.newest_snapshot() > head:
             raise unreadable_error(path, "it has a snapshot of events that it has not")
@@ -98,8 +106,8 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
             seqs = {event.seq: event.id for event in chunk if event.kind < ANSWER}
             by_id = store.events_by_id([*seqs.values()])
             indexed = {event.seq for events_of_id in by_id.values() for event in events_of_id}
-            for seq in seqs.keys() - indexed:
-                raise unreadable_error(path, f"event {seq} is not in its index")
+            if missing := seqs.keys() - indexed:
+                raise unreadable_error(path, f"event {min(missing)} is not in its index")
     except JournalDamaged as error:
         if error.event is None:
             raise

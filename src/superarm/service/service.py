@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
-from superarm.data.labels import check_ordered
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, journal_name
 from superarm.journal.changes import AnyOperatorRequest, Erase
@@ -41,13 +40,14 @@ from superarm.journal.projector import Projector
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.store import JournalStore
+from superarm.parameters import check_bool, check_int
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import Call, CommitQueue
 from superarm.service.errors import InvalidRequest
 from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
-from superarm.service.settings import Settings
+from superarm.service.settings import OWNER, Settings
 from superarm.service.upkeep import Upkeep
 
 T = TypeVar("T")
@@ -116,21 +116,23 @@ class Service:
             create: make a journal if there is none; False refuses.
             settings: see `superarm.service.settings.Settings`.
         """
-        check_ordered(labels, "Service")
         began, run_settings = time.perf_counter(), Settings.parse(**settings)
-        options = JournalOptions(
+        options = JournalOptions.parse(
             learner=learner,
-            labels=None if labels is None else list(labels),
+            labels=labels,
             n_features=n_features,
             set_size=set_size,
             coverage=coverage,
             seed=seed,
-            columns=None if columns is None else Columns.read(columns).to_dict(),
+            columns=columns,
             group=group,
         )
+        check_bool("create", OWNER, create)
+        if max_journal_mb is not None:
+            check_int("--max-journal-mb", OWNER, max_journal_mb, 1)
         if max_journal_mb is not None and is_postgres(journal):
             wanted = "left out: the size of a database is limited by the database"
-            raise InvalidInput.must("--max-journal-mb", "superarm serve", wanted, max_journal_mb)
+            raise InvalidInput.must("--max-journal-mb", OWNER, wanted, max_journal_mb)
         created = create and _create_if_missing(journal, options, run_settings, model)
         if not (created or journal_exists(journal)):
             raise JournalMismatch(f"no such journal: {journal_name(journal)}")
@@ -329,8 +331,8 @@ class Service:
         """Whether requests that write should be sent here."""
         return self.outage is None and self.batch_age <= HUNG_SECONDS
 
-    def problems(self) -> tuple[str, ...]:
-        """Return the problems, worst first, one sentence each."""
+    def problems(self, *, for_strangers: bool = False) -> tuple[str, ...]:
+        """Return the problems, worst first, one sentence each; strangers learn of the model's only that there are."""
         served, projector, age = self.served, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [] if self.outage is None else [str(self.outage)]
@@ -338,17 +340,17 @@ class Service:
             sentences.append(f"a commit has been waiting for the disk for {age:.0f} s")
         if served.erasure_problem is not None:
             sentences.append(served.erasure_problem)
+        of_model = [] if promise is None or promise.trouble is None else [promise.trouble]
         if stats.falling:
-            sentences.append(
+            of_model.append(
                 f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
             )
+        sentences += of_model[:1] and ["the model: see GET /v1/stats"] if for_strangers else of_model
         if served.broken_snapshots:
             broken = ", ".join(map(str, served.broken_snapshots))
             sentences.append(f"snapshots are damaged: after events {broken}")
         if self.upkeep.error is not None:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
-        if promise is not None and promise.trouble is not None:
-            sentences.append(promise.trouble)
         clock_problems = [] if served.clock_problem is None else [served.clock_problem]
         return (*sentences, *self.store.damage, *clock_problems, *self.store.warnings)
 

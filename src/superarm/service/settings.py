@@ -9,7 +9,7 @@ from typing import Any
 from superarm.errors import InvalidInput
 from superarm.journal.shadows import make_shadows
 from superarm.learners import Learner
-from superarm.parameters import check_int, parse_duration
+from superarm.parameters import check_bool, check_int, parse_duration
 
 OWNER = "superarm serve"
 DEFAULT_OUTCOMES = {"none": None, "hit": True, "miss": False}
@@ -37,6 +37,12 @@ class Settings:
                 raise InvalidInput.must(f"--{name}", OWNER, "more than 0 seconds", seconds)
         if not isinstance(self.default_outcome, bool | None):
             raise InvalidInput.must("--default-outcome", OWNER, "none, miss or hit", self.default_outcome)
+        if self.default_outcome is not None and self.timeout is None:
+            got = "hit" if self.default_outcome else "miss"
+            raise InvalidInput.must("--default-outcome", OWNER, "none where there is no --timeout", got)
+        check_bool("--trust-clock", OWNER, self.trust_clock)
+        if not all(isinstance(spec, str) for spec in self.shadows):
+            raise InvalidInput.must("--shadow", OWNER, "a learner, or a list of them", self.shadows)
         check_int("--snapshot-every", OWNER, self.snapshot_every, 1)
         check_int("--keep-snapshots", OWNER, self.keep_snapshots, 0)
 

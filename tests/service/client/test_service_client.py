@@ -257,6 +257,15 @@ def test_a_change_is_not_sent_again_when_its_answer_was_lost(live):
     leaky.listener.close()
 
 
+@pytest.mark.parametrize("status", [503, 0])
+def test_a_change_that_may_have_been_made_is_not_sent_again(status):
+    """A service may answer 503 after it has made it, when it cannot read what to answer; 0: it hangs up."""
+    server = ScriptedServer((status, {}, True), (200, {}, True))
+    with Client(server.url) as client, pytest.raises(ServiceError):
+        client.rollback(7)
+    assert server.requests == 1
+
+
 def test_a_change_is_tried_again_while_nobody_can_be_reached(live, monkeypatch):
     web = live()
     with Client(web.url) as client:

@@ -71,6 +71,19 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
         ({"timeout": [1]}, "timeout of superarm serve must be more than 0 seconds"),
         ({"default_outcome": "perhaps"}, "default-outcome of superarm serve must be none, miss or hit"),
         ({"default_outcome": 0}, "default-outcome of superarm serve must be none, miss or hit"),
+        (
+            {"default_outcome": "miss"},
+            "--default-outcome of superarm serve must be none where .* no --timeout, got",
+        ),
+        ({"labels": "abc"}, "labels of superarm serve must be a list of names, got 'abc'"),
+        ({"labels": [1, 2, 3]}, "labels of superarm serve must be a list of names, got"),
+        ({"set_size": True}, "set_size of superarm serve must be a whole number of at least 1, got True"),
+        ({"seed": "0"}, "seed of superarm serve must be a whole number of at least 0, got '0'"),
+        ({"coverage": "0.9"}, "coverage of superarm serve must be in .* got '0.9'"),
+        ({"learner": ["set-logit"]}, "learner of superarm serve must be a text, got"),
+        ({"shadow": [1]}, "--shadow of superarm serve must be a learner, or a list of them, got"),
+        ({"trust_clock": "no"}, "--trust-clock of superarm serve must be true or false, got 'no'"),
+        ({"any_host": "no"}, "any_host of asgi must be true or false, got 'no'"),
         ({"snapshot_every": "often"}, "snapshot-every of superarm serve must be a whole number"),
         ({"n_features": 3}, "option of asgi must be one of superarm serve"),
         ({"max_body": "x"}, "max_body of asgi must be a whole number"),
@@ -79,7 +92,7 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
 )
 def test_wrong_options_are_refused_at_once(options, message, tmp_path):
     with pytest.raises(InvalidInput, match=message):
-        asgi(tmp_path / "e.db", **NEW, **options)
+        asgi(tmp_path / "e.db", **(NEW | options))
 
 
 def test_options_may_be_spelt_as_on_the_command_line(tmp_path):

@@ -270,16 +270,34 @@ def test_a_long_pipeline_is_cut_short(live):
 
 def test_what_is_not_http_gets_400(live):
     web = live()
-    upgrade = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     for nonsense in (
         b"hello\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01",
         HEAD + b"Content-Length: x\r\n\r\n",
     ):
         assert raw_statuses(web, nonsense) == [400]
-    assert raw_statuses(web, upgrade) == [200]  # we stay with HTTP/1.1, and it ends
     two = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     assert raw_statuses(web, two) == [400]
+
+
+@pytest.mark.parametrize("wish", [b"h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB", b"websocket"])
+def test_a_wish_for_another_protocol_is_ignored(live, wish):
+    """Java's HttpClient has one in each request; its body used to be passed over, and it got 400."""
+    web, body = live(), json.dumps({"features": X}).encode()
+    head = HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: " + wish + b"\r\n"
+    whole = head + b"Content-Length: %d\r\n\r\n" % len(body)
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    last = b"GET /none HTTP/1.1\r\nHost: localhost\r\nConnection: close, Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    assert raw_statuses(web, 3 * (whole + body) + chunked + last) == [200, 200, 200, 200, 404]
+    connection = RawConnection(web, whole)  # Java sends the body by itself
+    time.sleep(0.05)
+    assert statuses(connection.send(body + last).read()) == [200, 404]
+    two = whole[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    assert raw_statuses(web, two) == [400]  # it is checked as any other request
+    connect = (
+        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    )
+    assert 200 not in raw_statuses(web, connect)
 
 
 def test_head_old_http_and_expect(live):

@@ -89,6 +89,16 @@ def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
     assert families(web)["superarm_ready"].samples[0].value == 0
 
 
+def test_ready_tells_strangers_of_the_model_only_that_it_has_a_problem(live, open_service):
+    service = open_service()
+    stats = service.projector.totals.stats
+    stats.outcomes, stats.long_run_rate, stats.recent_rate = 10_000, 0.9, 0.123
+    web = live(service, token="a-very-secret-token")
+    assert web.get("/ready", Authorization="")[1]["trouble"] == ["the model: see GET /v1/stats"]
+    web.token = "a-very-secret-token"
+    assert "0.123 lately" in web.get("/v1/stats")[1]["trouble"][0]
+
+
 def test_metrics_are_there_while_the_journal_is_not(live, open_service):
     service = open_service()
     web = live(service)

@@ -29,6 +29,7 @@ __all__ = ["Client", "ServiceError"]
 
 RETRY_STATUSES = frozenset({408, 429, 503, 507})
 CHANGES_PATH = "/v1/changes"
+CHANGE = ("POST", CHANGES_PATH)  # without an id: made twice, it may do something else
 MAX_PAUSE = 30.0  # seconds, whatever Retry-After says
 
 
@@ -61,7 +62,7 @@ class Client:
     Args:
         url: as ``http://127.0.0.1:8800``, ``https://models.example`` or ``unix:/run/superarm.sock``.
         token: the bearer token, if the service requires one.
-        retries: how often to try again after a failed connection or a 408, 429, 503 or 507.
+        retries: how often to try again after a failed connection or a 408, 429, 503 or 507; a change is sent once.
         timeout: seconds to wait for an answer.
         ca_file: certificates to trust in place of the system's, for https.
 
@@ -207,7 +208,7 @@ class Client:
         return self._call("GET", "/v1/snapshots")["snapshots"]  # type: ignore[no-any-return]
 
     def _change(self, **change: Any) -> JsonObject:
-        return self._call("POST", CHANGES_PATH, change)
+        return self._call(*CHANGE, change)
 
     def close(self) -> None:
         while self._idle_connections:
@@ -235,7 +236,7 @@ class Client:
             if status in (200, 202):  # 202: an erasure that is not finished yet
                 return json.loads(content)  # type: ignore[no-any-return]
             failure = _response_error(status, content)
-            if status not in RETRY_STATUSES:
+            if status not in RETRY_STATUSES or (method, path) == CHANGE:  # which may have been made
                 break
         assert failure is not None
         raise failure
@@ -263,7 +264,7 @@ class Client:
         The service may have closed a connection that was used before: then it is sent once more, on a new one. A
         change gets a new one, and is never sent twice: the first may have been made.
         """
-        is_change = method == "POST" and path == CHANGES_PATH
+        is_change = (method, path) == CHANGE
         if is_change:
             connection.close()
         while True:

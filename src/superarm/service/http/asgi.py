@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError
-from superarm.parameters import check_int, check_number
+from superarm.journal.create import JournalOptions
+from superarm.parameters import check_bool, check_int, check_number
 from superarm.service import Service
 from superarm.service.errors import HttpError, status_of
 from superarm.service.http.access import AccessControl, Tokens
@@ -163,6 +164,10 @@ def asgi(
         raise InvalidInput.must("option", "asgi", "one of superarm serve", name, choices=names)
     # refused now, and not with the first request
     Settings.parse(shadows=shadow, **{name: options[name] for name in options.keys() & settings})
+    made_for = {field.name: options[field.name] for field in fields(JournalOptions) if field.name in options}
+    JournalOptions.parse(n_features=features, **made_for)
+    for name, value in {"any_host": any_host, "log_requests": log_requests}.items():
+        check_bool(name, "asgi", value)
     check_int("max_body", "asgi", max_body, 1)
     check_number("rate_limit", "asgi", rate_limit, 0.0)
     tokens = Tokens(None if token_file is None else Path(token_file), token)

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any, Literal, NoReturn
 
 import msgspec
+from httptools import HttpRequestParser
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -135,6 +136,9 @@ class LimitedProtocol(HttpToolsProtocol):
         # bytes that came and are in no body: of a head or trailers that are not at an end
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
+        self.upgrade_end: int | None = (
+            None  # where the head that asks for another protocol ends, in what was read last
+        )
         # memory of the last requests, newest first: some of them may wait
         self.recent_sizes: deque[int] = deque(maxlen=1 + self.limits.max_head // REQUEST_BYTES)
         self.phase: Literal["idle", "head", "body"] = "idle"  # what of a request is being read
@@ -178,8 +182,34 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self.head_bytes += len(data)
         super().data_received(data)
+        while self.upgrade_end is not None:
+            data, self.upgrade_end = self.head_without_upgrade() + data[self.upgrade_end :], None
+            self.parser = HttpRequestParser(self)
+            super().data_received(data)
         if self.phase != "idle" and self.head_bytes > self.limits.max_head:
             self.refuse(431)
+
+    # ------------------------------------------------------------ requests for another protocol, such as h2c
+
+    @property
+    def asks_for_upgrade(self) -> bool:
+        """Whether the request at hand may be answered in another protocol, and is not: RFC 9110, 7.8.
+
+        httptools would pass over its body, so it is read again without that header.
+        """
+        return self.parser.should_upgrade() and any(name == b"upgrade" for name, _ in self.headers)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Called by uvicorn after the head, while it handles the parser's HttpParserUpgrade."""
+        if self.asks_for_upgrade:
+            self.upgrade_end = getattr(sys.exception(), "args", [0])[0]
+
+    def head_without_upgrade(self) -> bytes:
+        """Return the head that was read last, without the header that asks for another protocol."""
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
 
     # ------------------------------------------------------------ the parser
 
@@ -196,6 +226,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         headers = self.headers
+        if self.asks_for_upgrade:
+            return
         n_bytes = len(self.url) + sum([len(name) + len(value) for name, value in headers])
         if n_bytes > self.limits.max_head:
             self.stop_parser(431)
@@ -208,7 +240,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.scope["headers"] = headers.copy()  # uvicorn would put trailers among them
         self.scope["extensions"] = {"superarm": self}  # type: ignore[dict-item]
         super().on_headers_complete()
-        if self.parser.should_upgrade():  # we stay with HTTP/1.1, and llhttp reads no more of it here
+        if self.parser.should_upgrade():  # CONNECT: llhttp reads no more of it here
             self.cycle.keep_alive = False
 
     def stop_parser(self, status: int) -> NoReturn:
@@ -225,6 +257,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.asks_for_upgrade:
+            return
         self.phase, self.head_bytes = "idle", 0
         # no deadline while it is our turn
         self.deadline = self.idle_deadline() if self.cycle.response_complete else float("inf")

@@ -74,10 +74,10 @@ class Context:
     tokens: Tokens
     downloads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_DOWNLOADS))
 
-    def problems(self) -> list[str]:
-        """Return what is wrong, worst first, one sentence each."""
+    def problems(self, *, for_strangers: bool = False) -> list[str]:
+        """Return what is wrong, worst first, one sentence each; for strangers, without the model's figures."""
         token_problems = [] if self.tokens.problem is None else [self.tokens.problem]
-        return [*token_problems, *self.service.problems()]
+        return [*token_problems, *self.service.problems(for_strangers=for_strangers)]
 
 
 # ---------------------------------------------------------------- decisions and outcomes
@@ -259,7 +259,7 @@ def health(context: Context) -> Status:
 @route("GET", "/ready", OPEN)
 def ready(context: Context) -> Status:
     """Whether it can take decisions, and what is wrong even if it can."""
-    service, problems = context.service, context.problems()
+    service, problems = context.service, context.problems(for_strangers=context.tokens.required)
     if context.tokens.problem is not None:
         raise HttpError(context.tokens.problem, status=503)
     service.check_writable()
