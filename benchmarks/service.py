@@ -27,9 +27,9 @@ from pathlib import Path
 CONSTANT = """
 import asyncio, sys
 import uvloop
-from superarm.service.http.connection_limits import Limits
-from superarm.service.http.listener import Listener
-from superarm.service.http.server import Server
+from superarm.http.connection_limits import Limits
+from superarm.http.listener import Listener
+from superarm.http.server import Server
 BODY = b'{"id":"19b1c3a2f4e00112233445566","labels":["a","b","c"],"propensity":0.5,"model_version":1}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
 async def constant(scope, receive, send):

@@ -38,6 +38,7 @@ PACKAGES = [
     ("report",),
     ("comparison",),
     ("logs",),
+    ("http",),
     ("journal",),
     ("service",),
     ("label",),
@@ -62,10 +63,11 @@ FRAMEWORKS = {
     "vl_convert": {"report", "logs"},
     "onnx": {"onnx"},
     "typer": {"cli"},
-    "httptools": {"service"},
-    "msgspec": {"_validation", "cli", "experiments", "journal", "label", "service"},
+    "httptools": {"http"},
+    "msgspec": {"_validation", "cli", "experiments", "http", "journal", "label", "service"},
     "orjson": {"journal", "service"},
-    "uvloop": {"service"},
+    "uvicorn": {"http", "service"},
+    "uvloop": {"http"},
     "psycopg": {"journal"},
 }
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if path.name != "__main__.py")

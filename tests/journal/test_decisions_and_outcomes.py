@@ -11,7 +11,7 @@ import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.totals import Totals
 from superarm.service.commit_queue import Call
-from superarm.service.errors import Conflict, InvalidRequest, UnknownDecision
+from superarm.service.request_errors import Conflict, InvalidRequest, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 

@@ -11,7 +11,7 @@ from service_kit import rows
 from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service.commit_queue import Call
-from superarm.service.errors import Conflict, InvalidRequest
+from superarm.service.request_errors import Conflict, InvalidRequest
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 

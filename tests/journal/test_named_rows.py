@@ -10,7 +10,7 @@ from service_kit import LABELS
 
 from superarm.data.columns import Columns
 from superarm.learners.registry import make
-from superarm.service.errors import Conflict, InvalidRequest
+from superarm.service.request_errors import Conflict, InvalidRequest
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")

@@ -11,7 +11,7 @@ import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.service import Service
-from superarm.service.errors import InvalidRequest
+from superarm.service.request_errors import InvalidRequest
 from superarm.service.requests import DecisionRequest, context_bytes
 
 

@@ -17,7 +17,7 @@ from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
 from superarm.service.commit_queue import Call
-from superarm.service.errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
+from superarm.service.request_errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one request

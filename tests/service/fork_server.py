@@ -17,11 +17,11 @@ def child(order: dict[str, Any], log: str) -> None:
     os.dup2(null, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
+    from superarm.http.access import Tokens
+    from superarm.http.connection_limits import Limits
+    from superarm.http.listener import Listener
     from superarm.service import Service
-    from superarm.service.http.access import Tokens
-    from superarm.service.http.connection_limits import Limits
-    from superarm.service.http.listener import Listener
-    from superarm.service.http.server import serve
+    from superarm.service.serve import serve
 
     journal, port = order.pop("journal"), order.pop("port")
     open_service = partial(Service.open, journal, **order)
@@ -29,7 +29,7 @@ def child(order: dict[str, Any], log: str) -> None:
 
 
 def main() -> None:
-    import superarm.service.http.server  # noqa: F401  imported once, here
+    import superarm.service.serve  # noqa: F401  imported once, here
     from superarm import SetLogit  # noqa: F401
 
     children = []

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from service_kit import Web
 
-from superarm.service.http.access import AccessControl, Tokens
-from superarm.service.http.asgi import Application
-from superarm.service.http.connection_limits import Limits
-from superarm.service.http.listener import Listener
-from superarm.service.http.server import Server, serve_application
+from superarm.http.access import AccessControl, Tokens
+from superarm.http.connection_limits import Limits
+from superarm.http.listener import Listener
+from superarm.http.server import Server
+from superarm.service.application import Application
+from superarm.service.serve import serve_application
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from superarm.journal.changes import DisableLabels
 from superarm.journal.replay import replay
 from superarm.service import Service, views
 from superarm.service.client.client import Client
-from superarm.service.errors import Conflict
-from superarm.service.http.metrics import service_metrics
+from superarm.service.metrics import service_metrics
+from superarm.service.request_errors import Conflict
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 

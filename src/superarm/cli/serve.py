@@ -147,13 +147,13 @@ def serve(
 
     Example: **superarm serve --labels labels.txt --set-size 3 --journal events.db**
     """
-    from superarm.service.http import server
-    from superarm.service.http.access import Tokens
-    from superarm.service.http.connection_limits import Limits
-    from superarm.service.http.listener import Listener
+    from superarm.http.access import Tokens
+    from superarm.http.connection_limits import Limits
+    from superarm.http.listener import Listener
+    from superarm.service.serve import serve as run_service
 
     tokens = Tokens(token_file, os.environ.get("SUPERARM_TOKEN") or None)
-    server.serve(
+    run_service(
         partial(options.open, journal),
         tokens,
         listener=Listener(host, port, unix_socket, tls_cert, tls_key),

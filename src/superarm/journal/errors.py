@@ -20,6 +20,8 @@ from superarm.errors import SuperarmError
 class JournalError(SuperarmError, OSError):
     """The journal cannot be used."""
 
+    http_status = 503  # of a response, where a service meets it
+
 
 class JournalLocked(JournalError):
     """Another process has the journal, or this one has it open already."""
@@ -47,6 +49,8 @@ class JournalUnavailable(JournalError):
 
 class JournalFull(JournalUnavailable):
     """The disk, or the journal's size limit, is full."""
+
+    http_status = 507
 
 
 class JournalReplaced(JournalUnavailable):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from superarm._types import Cell, JsonObject
 from superarm.errors import Description, InvalidInput
+from superarm.http.access import PERSON, Tokens
+from superarm.http.listener import Listener, check_exposure
+from superarm.http.pages import load_page
+from superarm.http.request import Response
+from superarm.http.router import Route
+from superarm.http.server import serve_page
 from superarm.label.names import TABLE_AS_PERSON, check_person
 from superarm.label.question import Question, word_weights
-from superarm.service.http.access import PERSON, Tokens
-from superarm.service.http.listener import Listener, check_exposure
-from superarm.service.http.pages import load_page
-from superarm.service.http.request import Response
-from superarm.service.http.router import Route
-from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
 
 if TYPE_CHECKING:

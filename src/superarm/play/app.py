@@ -6,12 +6,12 @@ from collections.abc import Callable
 from secrets import randbelow
 
 from superarm._types import JsonObject
+from superarm.http.access import OPEN
+from superarm.http.listener import Listener
+from superarm.http.pages import load_page
+from superarm.http.router import Route
+from superarm.http.server import serve_page
 from superarm.play.game import GAMMA, LEARNERS, Game
-from superarm.service.http.access import OPEN
-from superarm.service.http.listener import Listener
-from superarm.service.http.pages import load_page
-from superarm.service.http.router import Route
-from superarm.service.http.server import serve_page
 from superarm.service.messages import RequestBody
 
 

@@ -5,7 +5,8 @@ batch.py     Batch: requests to events
 messages.py  the bodies of requests and responses; requests.py takes the ones, views.py makes the others
 upkeep.py    Upkeep: what is due by time: timeouts, erasures by age, snapshots
 served_model.py   ServedModel: what the service decides with, projected from the journal; and how content is erased
-http/        what each route does, who is let in, views, metrics, the dashboard
+routes.py    what each route does (openapi.py describes them); application.py has them as one, serve.py runs it
+metrics.py   what Prometheus reads; dashboard.html is what people see
 client/      the Python client (it needs no extra), and simulated users of it
 """
 
@@ -15,13 +16,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from superarm.service.application import asgi
     from superarm.service.client.client import Client
-    from superarm.service.http.asgi import asgi
     from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
 _MODULE_OF = {
-    "asgi": "http.asgi",
+    "asgi": "application",
     "Client": "client.client",
     "DecisionRequest": "requests",
     "OutcomeRequest": "requests",

@@ -31,8 +31,8 @@ from superarm.journal.events import (
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import Call
-from superarm.service.errors import InvalidRequest, UnknownDecision
 from superarm.service.messages import DecisionResponse, OutcomeResponse
+from superarm.service.request_errors import InvalidRequest, UnknownDecision
 from superarm.service.requests import (
     DecisionRequest,
     OutcomeRequest,

@@ -18,7 +18,7 @@ from threading import Thread
 from time import monotonic, perf_counter
 from typing import Any
 
-from superarm.service.errors import Overloaded
+from superarm.service.request_errors import Overloaded
 
 MAX_BATCH = 256  # so that a batch never takes long
 MAX_WAITING = 10_000

@@ -227,16 +227,3 @@ class ChangeResponse(Struct):
 
 class Changes(Struct):
     changes: Annotated[list[dict[str, Any]], doc("Oldest first: `seq`, `time`, `what` and more.")]
-
-
-# ---------------------------------------------------------------- refusals
-
-
-class ErrorDetail(Struct):
-    status: int
-    field: Annotated[str | None, doc("The field at fault.")]
-    message: str
-
-
-class Error(Struct):
-    error: ErrorDetail

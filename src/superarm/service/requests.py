@@ -22,8 +22,8 @@ from superarm.data.rows import AnyRow, Row, as_row, conform_row
 from superarm.errors import Description
 from superarm.journal.events import Event, OutcomeBody, dumps, loads, pack_row
 from superarm.learners import Learner, Scores
-from superarm.service.errors import Conflict, DecisionErased, InvalidRequest
 from superarm.service.messages import DecisionRequestBody
+from superarm.service.request_errors import Conflict, DecisionErased, InvalidRequest
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time

@@ -4,11 +4,11 @@ import json
 import os
 import sys
 
+from superarm.http.access import Tokens
+from superarm.http.connection_limits import Limits
+from superarm.http.listener import Listener
 from superarm.service import Service
-from superarm.service.http.access import Tokens
-from superarm.service.http.connection_limits import Limits
-from superarm.service.http.listener import Listener
-from superarm.service.http.server import serve
+from superarm.service.serve import serve
 
 if __name__ == "__main__":
     serve(

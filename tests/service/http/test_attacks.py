@@ -235,7 +235,7 @@ def test_a_log_that_nobody_reads_keeps_nobody_waiting(start, tmp_path):
 def test_lines_are_dropped_counted_and_told(monkeypatch):
     import logging
 
-    from superarm.service.http import json_logging
+    from superarm.http import json_logging
 
     monkeypatch.setattr(json_logging, "MAX_LINES", 10)
     monkeypatch.setattr(json_logging, "FLUSH_TIMEOUT", 0.05)
@@ -283,10 +283,10 @@ def test_signals_that_end_nothing(start, tmp_path):
 def test_signals_before_the_server_is_ready_end_nothing(tmp_path):
     code = """
 import os, signal, sys
-from superarm.service.http.access import Tokens
-from superarm.service.http.connection_limits import Limits
-from superarm.service.http.listener import Listener
-from superarm.service.http.server import serve
+from superarm.http.access import Tokens
+from superarm.http.connection_limits import Limits
+from superarm.http.listener import Listener
+from superarm.service.serve import serve
 
 def open_service():
     for name in (signal.SIGHUP, signal.SIGUSR1):

@@ -14,9 +14,9 @@ import pytest
 from ports import free_port
 from service_kit import X, certificate, soon
 
+from superarm.http.listener import Listener
 from superarm.service import Client
 from superarm.service.client.client import ServiceError
-from superarm.service.http.listener import Listener
 
 NGINX = os.environ.get("NGINX") or shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 CONFIG = Path(__file__).parents[3] / "examples" / "nginx.conf"

@@ -20,12 +20,13 @@ import pytest
 from service_kit import X, certificate, soon
 
 from superarm.errors import InvalidInput
+from superarm.http import server as server_module
+from superarm.http import watched_files
+from superarm.http.access import AccessControl, Tokens
+from superarm.http.listener import Listener
 from superarm.service import Client, views
 from superarm.service.client.client import ServiceError
-from superarm.service.http import server as server_module
-from superarm.service.http import watched_files
-from superarm.service.http.access import AccessControl, Tokens
-from superarm.service.http.listener import Listener
+from superarm.service.serve import _handle_signals
 
 ROOT = Path(__file__).parents[3]
 
@@ -112,7 +113,7 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
     async def hang_up() -> None:
         certificate = SimpleNamespace(reload=lambda: read_again.append(True))
         server = SimpleNamespace(certificate=certificate)
-        server_module._handle_signals(SimpleNamespace(access=AccessControl(tokens)), server)
+        _handle_signals(SimpleNamespace(access=AccessControl(tokens)), server)
         file.write_text("decide the-new-token-of-the-shop")
         assert tokens.holder(b"Bearer the-new-token-of-the-shop") is None
         os.kill(os.getpid(), signal.SIGHUP)

@@ -11,11 +11,11 @@ import pytest
 from service_kit import X, soon
 
 from superarm.errors import InvalidInput
+from superarm.http import access, watched_files
+from superarm.http.access import Tokens
+from superarm.http.json_logging import JsonFormatter
+from superarm.http.listener import Listener, check_exposure
 from superarm.service import commit_queue
-from superarm.service.http import access, watched_files
-from superarm.service.http.access import Tokens
-from superarm.service.http.json_logging import JsonFormatter
-from superarm.service.http.listener import Listener, check_exposure
 
 
 def test_a_token_is_needed_where_one_is_set(live, monkeypatch):

@@ -17,9 +17,8 @@ import superarm as sa
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.errors import JournalMismatch
 from superarm.learners.registry import parse
-from superarm.service import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest, serve
 from superarm.service.client.client import ServiceError
-from superarm.service.http import server
 
 
 @pytest.fixture
@@ -28,11 +27,11 @@ def served(monkeypatch):
     seen = []
 
     def instead(open_service, tokens, **options):
-        server.check_exposure(options["listener"], tokens)
+        serve.check_exposure(options["listener"], tokens)
         options["listener"].tls_context()
         seen.append((open_service(), {**options, "tokens": tokens}))
 
-    monkeypatch.setattr(server, "serve", instead)
+    monkeypatch.setattr(serve, "serve", instead)
     monkeypatch.delenv("SUPERARM_TOKEN", raising=False)
     yield seen
     for service, _ in seen:

@@ -12,8 +12,8 @@ from service_kit import D
 
 browser_module = pytest.importorskip("service_browser", reason="websockets (extra dev) is not installed")
 
+from superarm.http.listener import Listener  # noqa: E402
 from superarm.service.client.traffic import UserBehaviour, simulate_users  # noqa: E402
-from superarm.service.http.listener import Listener  # noqa: E402
 from superarm.streams import Arrays  # noqa: E402
 
 pytestmark = pytest.mark.skipif(

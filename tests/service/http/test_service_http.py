@@ -11,12 +11,12 @@ from service_kit import LABELS, D, X, both, rows, soon
 
 import superarm as sa
 from superarm.explore import distribution_of
+from superarm.http.access import DECIDE
+from superarm.http.router import Route
 from superarm.journal.replay import replay
 from superarm.learners import Scores
 from superarm.service import Client
 from superarm.service import service as service_module
-from superarm.service.http.access import DECIDE
-from superarm.service.http.router import Route
 from superarm.service.messages import OutcomeRequestBody, PendingQuery
 
 

@@ -15,11 +15,11 @@ import pytest
 from service_kit import X, certificate, soon
 
 from superarm.errors import InvalidInput
-from superarm.service import Client, views
+from superarm.http import connection_limits, server
+from superarm.http.listener import Listener
+from superarm.http.request import Response
+from superarm.service import Client, routes, views
 from superarm.service.client.client import ServiceError
-from superarm.service.http import connection_limits, routes, server
-from superarm.service.http.listener import Listener
-from superarm.service.http.request import Response
 
 HEAD = b"POST /v1/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 

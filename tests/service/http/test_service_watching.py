@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from service_kit import X, both, soon
 
-from superarm.service.http.access import Tokens
+from superarm.http.access import Tokens
 
 ALERTS = Path(__file__).parents[3] / "examples" / "alerts.yml"
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from superarm.errors import InvalidInput, SuperarmError
+from superarm.http.access import AccessControl, Tokens
+from superarm.http.http_errors import HttpError, status_of
+from superarm.http.request import Receive, Request, Send
+from superarm.http.router import Route, Router
 from superarm.journal.create import JournalOptions
 from superarm.parameters import check_bool, check_int, check_number
 from superarm.service import Service
-from superarm.service.errors import HttpError, status_of
-from superarm.service.http.access import AccessControl, Tokens
-from superarm.service.http.metrics import RequestMetrics
-from superarm.service.http.request import Receive, Request, Send
-from superarm.service.http.router import Route, Router
-from superarm.service.http.routes import ROUTES, TOKEN_FILE_METRICS, Context
+from superarm.service.metrics import RequestMetrics
+from superarm.service.routes import ROUTES, TOKEN_FILE_METRICS, Context
 from superarm.service.settings import Settings
 
 log = logging.getLogger("superarm.service")

@@ -7,7 +7,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
-from superarm.service.http.request import Response
+from superarm.http.request import Response
 
 
 def favicon(context: object) -> Response:
@@ -23,7 +23,7 @@ def load_page(package: str, name: str, *, pictures: bool = False) -> Response:
     """
     page = files(package).joinpath(name).read_bytes()
     for shared in ("shared.css", "shared.js"):
-        text = files("superarm.service.http").joinpath(shared).read_bytes()
+        text = files("superarm.http").joinpath(shared).read_bytes()
         page = page.replace(f"/* {shared} */\n".encode(), text)
     script = page.partition(b"<script>")[2].partition(b"</script>")[0]
     # no script but the page's own, whatever a label may be called

@@ -13,8 +13,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from superarm.errors import InvalidInput
-from superarm.service.http.access import Tokens
-from superarm.service.http.watched_files import file_stamps
+from superarm.http.access import Tokens
+from superarm.http.watched_files import file_stamps
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,13 @@ import msgspec
 from superarm._html import Markup, plain_table
 from superarm._types import JsonObject
 from superarm.decisions.ids import ID_PATTERN
+from superarm.http.http_errors import Error
+from superarm.http.pages import html_response
+from superarm.http.request import Response
 from superarm.service import messages
-from superarm.service.http.pages import html_response
-from superarm.service.http.request import Response
 
 if TYPE_CHECKING:
-    from superarm.service.http.router import Route
+    from superarm.http.router import Route
 
 WRITE_STATUSES = (400, 401, 403, 408, 413, 415, 422, 429, 503, 507)
 READ_STATUSES = (401, 403, 429, 503)
@@ -44,7 +45,7 @@ STATUS_DESCRIPTIONS = {
 def openapi_document(routes: Sequence[Route]) -> JsonObject:
     """Return the OpenAPI document of all documented routes."""
     named_types = [kind for route in routes for kind in (route.request_type, route.response_type)]
-    named_types += [messages.OutcomeItem, messages.Error]  # items of batches
+    named_types += [messages.OutcomeItem, Error]  # items of batches
     body_types = [kind for kind in dict.fromkeys(named_types) if kind is not None]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
     # what the type cannot express
@@ -101,7 +102,7 @@ def _operation(route: Route, schema_of: dict[Any, Any], components: JsonObject) 
 
 
 def _response(route: Route, status: int, schema_of: dict[Any, Any]) -> JsonObject:
-    content: JsonObject = {"application/json": {"schema": schema_of[messages.Error]}}
+    content: JsonObject = {"application/json": {"schema": schema_of[Error]}}
     if status < 300:
         is_json = route.content_type == "application/json"
         schema = schema_of.get(route.response_type, {"type": "object"})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from superarm.errors import Description
-from superarm.service.errors import HttpError
+from superarm.http.http_errors import HttpError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -8,9 +8,9 @@ from pathlib import Path
 from time import monotonic
 
 from superarm.errors import Description, InvalidInput
-from superarm.service.errors import HttpError
-from superarm.service.http.request import Request
-from superarm.service.http.watched_files import WatchedFiles
+from superarm.http.http_errors import HttpError
+from superarm.http.request import Request
+from superarm.http.watched_files import WatchedFiles
 
 # the roles that may use a route
 OPEN = frozenset[str]()  # no token is needed

@@ -22,8 +22,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from superarm.service.errors import server_error_body
-from superarm.service.http.request import DENY_ALL_CSP, SECURITY_HEADERS
+from superarm.http.http_errors import server_error_body
+from superarm.http.request import DENY_ALL_CSP, SECURITY_HEADERS
 
 log = logging.getLogger("superarm.service")
 

@@ -12,14 +12,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from superarm._types import JsonObject
+from superarm.http.access import Tokens
 from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
-from superarm.service.http.access import Tokens
 from superarm.service.views import oldest_pending_seconds
 
 if TYPE_CHECKING:
-    from superarm.service.http.connection_limits import ConnectionTracker
-    from superarm.service.http.json_logging import NonBlockingHandler
+    from superarm.http.connection_limits import ConnectionTracker
+    from superarm.http.json_logging import NonBlockingHandler
     from superarm.service.service import Service
 
 LATENCY_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds

@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from superarm.service.errors import HttpError, error_body
-from superarm.service.http.access import OPEN, AccessControl
-from superarm.service.http.decoding import check_id, decode_body, decode_query
-from superarm.service.http.request import (
+from superarm.http.access import OPEN, AccessControl
+from superarm.http.decoding import check_id, decode_body, decode_query
+from superarm.http.http_errors import HttpError, error_body
+from superarm.http.request import (
     Disconnected,
     Receive,
     Request,

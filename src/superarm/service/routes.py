@@ -17,17 +17,15 @@ import msgspec
 
 from superarm._types import JsonObject
 from superarm.errors import SuperarmError
+from superarm.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
+from superarm.http.decoding import decode_body
+from superarm.http.http_errors import HttpError, error_body, status_of
+from superarm.http.pages import favicon, load_page
+from superarm.http.request import Response
+from superarm.http.router import Endpoint, Route
 from superarm.journal.changes import AnyOperatorRequest
 from superarm.journal.errors import JournalError, JournalUnavailable
 from superarm.service import Service, views
-from superarm.service.errors import HttpError, UnknownDecision, error_body, status_of
-from superarm.service.http.access import ANY_ROLE, DECIDE, OPEN, OPERATE, READ, Tokens
-from superarm.service.http.decoding import decode_body
-from superarm.service.http.metrics import RequestMetrics, service_metrics, storage_metrics
-from superarm.service.http.openapi import documentation_page, openapi_document
-from superarm.service.http.pages import favicon, load_page
-from superarm.service.http.request import Response
-from superarm.service.http.router import Endpoint, Route
 from superarm.service.messages import (
     ChangeResponse,
     Changes,
@@ -47,6 +45,9 @@ from superarm.service.messages import (
     Snapshots,
     Status,
 )
+from superarm.service.metrics import RequestMetrics, service_metrics, storage_metrics
+from superarm.service.openapi import documentation_page, openapi_document
+from superarm.service.request_errors import UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest, to_decision_request
 
 ROUTES: list[Route] = []
@@ -292,7 +293,7 @@ TOKEN_FILE_METRICS = Route("GET", "/metrics", OPEN, token_file_metrics)  # in pl
 @route("GET", "/", OPEN, documented=False)
 def dashboard(context: Context) -> Response:
     """The dashboard."""
-    return load_page("superarm.service.http", "dashboard.html")
+    return load_page("superarm.service", "dashboard.html")
 
 
 @route("GET", "/openapi.json", OPEN, documented=False)
