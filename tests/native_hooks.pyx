@@ -16,7 +16,7 @@ from superarm.native.linear cimport Weights
 from superarm.native.random_features cimport RandomFeatures
 from superarm.native.scaling cimport Scaling
 from superarm.native.sparse_steps cimport SparseStepSizes
-from superarm.native.types cimport Answer, Features, Round, Row
+from superarm.native.types cimport Answer, Round, Row, ScaledRow
 
 
 cdef object fill_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* row):
@@ -31,17 +31,17 @@ cdef object fill_row(x, indices, values, Py_ssize_t d, Py_ssize_t width, Row* ro
     return dense, index, value
 
 
-cdef class ScaledRow:
-    """A row as it reaches the weights: ``factor`` times both parts, and a constant beside each."""
+cdef class OwnedRow:
+    """A scaled row and its arrays: ``factor`` times both parts, and a constant beside each."""
 
     cdef object arrays
-    cdef Features features
+    cdef ScaledRow scaled
 
     def __init__(self, x, indices, values, Py_ssize_t d, Py_ssize_t width, float factor=1.0, float bias=0.0, float sparse_bias=0.0):
         cdef Row row
         self.arrays = dense, _, value = fill_row(x, indices, values, d, width, &row)
         squared_norm = float((dense.astype(float) ** 2).sum() + (value.astype(float) ** 2).sum()) * <double>factor * <double>factor
-        self.features = Features(
+        self.scaled = ScaledRow(
             row.dense, d, factor, bias, row.indices, row.values, row.n, factor, sparse_bias, squared_norm
         )
 
@@ -57,7 +57,7 @@ def missing_kernels():
 def scaled(Scaling scaling, x=None, indices=None, values=None):
     """Return a row as it would reach the weights: (dense part, its constant, sparse values, their constant)."""
     cdef Row row
-    cdef Features out
+    cdef ScaledRow out
     cdef Py_ssize_t j
     keep = fill_row(x, indices, values, scaling.d, scaling.width, &row)
     scaling.scale(&row, &out)
@@ -70,7 +70,7 @@ def scaled(Scaling scaling, x=None, indices=None, values=None):
 def scale_and_count(Scaling scaling, x=None, indices=None, values=None):
     """Scale a row, and count it in."""
     cdef Row row
-    cdef Features out
+    cdef ScaledRow out
     keep = fill_row(x, indices, values, scaling.d, scaling.width, &row)
     scaling.scale(&row, &out)
     scaling.update_stats(&row)
@@ -82,29 +82,29 @@ def scale_and_count(Scaling scaling, x=None, indices=None, values=None):
 
 def weighted_scores(Weights weights, x=None, indices=None, values=None, **constants):
     """Return the scores of all labels for one row."""
-    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    cdef OwnedRow row = OwnedRow(x, indices, values, weights.d, weights.width, **constants)
     s = np.zeros(weights.k, np.float32)
-    weights.scores(&row.features, float_data(s))
+    weights.scores(&row.scaled, float_data(s))
     return s
 
 
 def add_outer(Weights weights, labels, c, x=None, indices=None, values=None, **constants):
     """Add c_r x to w_r for pairs (r, c_r); return False, with nothing done, if a weight might overflow."""
-    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    cdef OwnedRow row = OwnedRow(x, indices, values, weights.d, weights.width, **constants)
     labels, c = np.ascontiguousarray(labels, np.intp), np.ascontiguousarray(c, np.float64)
-    return weights.add_outer(intp_data(labels), double_data(c), len(labels), &row.features)
+    return weights.add_outer(intp_data(labels), double_data(c), len(labels), &row.scaled)
 
 
 def averaged_scores(AveragedWeights weights, x=None, indices=None, values=None, **constants):
     """Return the scores of the average and of the last weights."""
-    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    cdef OwnedRow row = OwnedRow(x, indices, values, weights.d, weights.width, **constants)
     cdef Py_ssize_t r, k = weights.k
     average, last = np.zeros(k, np.float32), np.zeros(k, np.float32)
     if weights.d > 0:
-        weights.average_scores(&row.features, float_data(average))
-        weights.last_scores(&row.features, float_data(last))
+        weights.average_scores(&row.scaled, float_data(average))
+        weights.last_scores(&row.scaled, float_data(last))
     if weights.width > 0:
-        weights.score_sparse(&row.features)
+        weights.score_sparse(&row.scaled)
         last += np.array([weights.sparse_scores.last[r] for r in range(k)], np.float32)
         average += np.array([weights.sparse_scores.average[r] for r in range(k)], np.float32)
     return average, last
@@ -112,17 +112,17 @@ def averaged_scores(AveragedWeights weights, x=None, indices=None, values=None, 
 
 def averaged_step(AveragedWeights weights, c, x=None, indices=None, values=None, **constants):
     """Add c_r x to w_r for the dense part; the averages of both parts take in an update."""
-    cdef ScaledRow row = ScaledRow(x, indices, values, weights.d, weights.width, **constants)
+    cdef OwnedRow row = OwnedRow(x, indices, values, weights.d, weights.width, **constants)
     c = np.ascontiguousarray(c, np.float64)
     assert c.shape == (weights.k,)
-    weights.step(double_data(c), &row.features)
+    weights.step(double_data(c), &row.scaled)
 
 
 def sparse_step(SparseStepSizes sizes, AveragedWeights weights, c, indices, values, *, double rate, double sparse_bias=0.0):
     """Make a step of the sparse part of ``weights``, and return c times the label's step size; `averaged_step` must follow."""
-    cdef ScaledRow row = ScaledRow(None, indices, values, weights.d, weights.width, sparse_bias=sparse_bias)
+    cdef OwnedRow row = OwnedRow(None, indices, values, weights.d, weights.width, sparse_bias=sparse_bias)
     c = np.array(c, np.float64)
-    sizes.step(weights, rate, double_data(c), &row.features)
+    sizes.step(weights, rate, double_data(c), &row.scaled)
     return c
 
 
@@ -130,9 +130,9 @@ def sparse_step(SparseStepSizes sizes, AveragedWeights weights, c, indices, valu
 
 
 cdef transform(RandomFeatures features, x):
-    cdef ScaledRow row = ScaledRow(x, None, None, features.d, 0)
-    cdef Features transformed
-    features.transform(&row.features, &transformed)
+    cdef OwnedRow row = OwnedRow(x, None, None, features.d, 0)
+    cdef ScaledRow transformed
+    features.transform(&row.scaled, &transformed)
     return row
 
 
@@ -157,8 +157,8 @@ def projected_back(RandomFeatures features, v):
 
 def transform_and_update(RandomFeatures features, x):
     """Transform a scaled row, and update the statistics by it."""
-    cdef ScaledRow row = transform(features, x)
-    features.update_stats(&row.features)
+    cdef OwnedRow row = transform(features, x)
+    features.update_stats(&row.scaled)
 
 
 def transform_and_learn(RandomFeatures features, x, feature_gradient, linear_gradient):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from superarm.native import cpu
 
 pytestmark = pytest.mark.smoke  # of the wheel, too
 TESTS = Path(__file__).parents[1]
+C = TESTS.parent / "src/superarm/native/c"
 LEVELS = [level for level in cpu.levels() if level != cpu.LEVEL]  # the suite itself runs at the other one
 
 
@@ -66,3 +68,12 @@ def test_the_command_line_refuses_a_level_in_one_line():
 def test_the_level_of_this_process():
     assert native.cpu_level() == cpu.LEVEL
     assert cpu.LEVEL in cpu.levels()
+
+
+@pytest.mark.parametrize("header", sorted(C.glob("*.h")), ids=lambda path: path.name)
+def test_a_header_includes_what_it_needs(header):
+    compiler = shutil.which("cc") or pytest.skip("no C compiler")
+    code = f'#include "{header.name}"\n'
+    command = [compiler, "-fsyntax-only", "-x", "c", "-I", str(C), "-"]
+    done = subprocess.run(command, input=code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -182,7 +182,7 @@ class Cover(Rule):
 
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
         target = self.target_coverage(kernel, coverage, owner)
-        tally = kernel.counts(target)
+        tally = kernel.tally_at(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(
             promised=target,

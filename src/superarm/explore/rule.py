@@ -164,8 +164,9 @@ class Rule(Parametrised, ABC):
 
     def raise_error(self, kernel: Any) -> None:
         """Raise what a rule in plain Python has raised in compiled code, which ``kernel`` has kept."""
-        if kernel.failed:
-            raise kernel.take_error()
+        error = kernel.take_error()
+        if error is not None:
+            raise error
 
     # ------------------------------------------------------------ parameters
 

@@ -22,12 +22,9 @@ def _values(row: Any) -> Array:
 def pending_error(learner: Learner) -> BaseException | None:
     """Take the exception that a learner or a rule in plain Python raised while compiled code ran, or None."""
     provisional = learner.provisional_core
-    cores = [learner.core, None if provisional is None else provisional.core]
-    for part in (part for core in cores if core is not None for part in (core, core.rule)):
-        if getattr(part, "error", None) is not None:
-            error: BaseException = part.take_error()
-            return error
-    return None
+    cores = (learner.core, None if provisional is None else provisional.core)
+    errors = (core.take_error() for core in cores if core is not None)
+    return next((error for error in errors if error is not None), None)
 
 
 def score_error(learner: Learner, row: Any) -> BaseException:

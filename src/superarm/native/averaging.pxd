@@ -1,5 +1,5 @@
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Features, Row
+from superarm.native.types cimport Row, ScaledRow
 
 
 cdef struct AveragingState:
@@ -39,12 +39,12 @@ cdef class AveragedWeights(Stage):
     cdef ScorePair sparse_scores  # scratch: of the sparse part of the row that `score_sparse` saw last
 
     # Scores of the dense part: by the average, and by the last weights.
-    cdef void average_scores(self, const Features* x, float* s) noexcept nogil
-    cdef void last_scores(self, const Features* x, float* last) noexcept nogil
-    cdef void score_sparse(self, const Features* x) noexcept nogil
+    cdef void average_scores(self, const ScaledRow* x, float* s) noexcept nogil
+    cdef void last_scores(self, const ScaledRow* x, float* last) noexcept nogil
+    cdef void score_sparse(self, const ScaledRow* x) noexcept nogil
     # w_r += c_r x for every label and the dense part, and the average of both parts takes in an update. The sparse
     # part has made its step before (sparse_steps.pyx).
-    cdef void step(self, const double* c, const Features* x) noexcept nogil
-    cdef void step_dense(self, const double* c, const Features* x) noexcept nogil
+    cdef void step(self, const double* c, const ScaledRow* x) noexcept nogil
+    cdef void step_dense(self, const double* c, const ScaledRow* x) noexcept nogil
     cdef void shrink(self) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil

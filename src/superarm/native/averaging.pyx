@@ -21,7 +21,8 @@ cdef enum:
     AVERAGE_INTERVAL = 8
     EVERY_UPDATE_UNTIL = 64
 cdef double MIN_OMEGA = 1e-12  # omega starts anew below it, before 1 / omega outgrows float32
-cdef double MIN_STEP = 3e-4  # dense steps below it are left out (but for the constant) when the average does not take W in
+# dense steps below it are left out (but for the constant) when the average does not take W in
+cdef double MIN_STEP = 3e-4
 
 
 cdef class AveragedWeights(Stage):
@@ -38,17 +39,19 @@ cdef class AveragedWeights(Stage):
         self.stride = padded_width(d)
         self.W, self.A = self.floats("W", (k, self.stride)), self.floats("A", (k, self.stride))
         self.sparse = self.floats("sparse", (width + 1 if width > 0 else 0, 2, k))
-        self.averaging = <AveragingState*>self.doubles("averaging_state", sizeof(AveragingState) // sizeof(double), 1.0)
+        self.averaging = <AveragingState*>self.doubles(
+            "averaging_state", sizeof(AveragingState) // sizeof(double), 1.0
+        )
         self.averaging.updates = 0.0
         self.sparse_scores = score_pair(self.scratch_floats("sparse_scores", 2 * k), k)
 
-    cdef void average_scores(self, const Features* x, float* s) noexcept nogil:
+    cdef void average_scores(self, const ScaledRow* x, float* s) noexcept nogil:
         kernels.scores(self.A, self.stride, self.k, self.d, x.dense, x.factor, x.bias, s)
 
-    cdef void last_scores(self, const Features* x, float* last) noexcept nogil:
+    cdef void last_scores(self, const ScaledRow* x, float* last) noexcept nogil:
         kernels.scores(self.W, self.stride, self.k, self.d, x.dense, x.factor, x.bias, last)
 
-    cdef void score_sparse(self, const Features* x) noexcept nogil:
+    cdef void score_sparse(self, const ScaledRow* x) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef float* both = self.sparse_scores.last  # side by side with those of A, which become the average's
         cdef const float* w = self.sparse + 2 * k * self.width
@@ -59,14 +62,14 @@ cdef class AveragedWeights(Stage):
         for r in range(k):
             both[k + r] = both[r] - omega * both[k + r]
 
-    cdef void step(self, const double* c, const Features* x) noexcept nogil:
+    cdef void step(self, const double* c, const ScaledRow* x) noexcept nogil:
         if self.d > 0:
             self.step_dense(c, x)
         if self.width > 0:
             self.shrink()
         self.averaging.updates += 1.0
 
-    cdef void step_dense(self, const double* c, const Features* x) noexcept nogil:
+    cdef void step_dense(self, const double* c, const ScaledRow* x) noexcept nogil:
         cdef AveragingState* state = self.averaging
         cdef double updates = state.updates + 1.0
         cdef Py_ssize_t r, d = self.d

@@ -6,7 +6,7 @@ from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Answer, Draw, DrawContext, Features, Round, Row
+from superarm.native.types cimport Answer, Draw, DrawContext, Round, Row, ScaledRow
 
 
 cdef class Cursor:
@@ -19,8 +19,10 @@ cdef class DecisionBase:
     """What compiled code keeps of one decision; decisions/decision.py says it in words."""
 
     cdef public object x  # the row as people see it
-    cdef public object row  # the row as compiled code reads it: an array, or a data.Row; None until it is known
-    cdef public object sets  # DecisionSets of labels, or of label numbers: an array of all three, one after the other
+    # the row as compiled code reads it: an array, or a data.Row; None until it is known
+    cdef public object row
+    # DecisionSets of labels, or of label numbers: an array of all three, one after the other
+    cdef public object sets
     cdef public Py_ssize_t size  # how many are shown
     cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
     cdef public double log_propensity
@@ -42,8 +44,9 @@ cdef class Core(Stage):
     cdef list skipped  # pairs (first, end): rounds before it that are still to be counted (`count_round`)
     cdef float* s  # scores of all labels
     cdef float* eligible_scores
-    cdef object last_decision  # the decision whose scaled row and scores are still in scaled_row and s; None for none
-    cdef Features scaled_row  # the row at hand
+    # the decision whose scaled row and scores are still in scaled_row and s; None for none
+    cdef object last_decision
+    cdef ScaledRow scaled_row  # the row at hand
     cdef double* draw_log  # scratch for what a rule writes down, of draw_log_capacity numbers
     cdef Py_ssize_t draw_log_capacity
     cdef Py_ssize_t* drawn  # room for k labels each
@@ -60,7 +63,7 @@ cdef class Core(Stage):
     cdef readonly bint sees_label  # in the fused loop
 
     # ---- what an algorithm defines
-    cdef void score(self, const Features* x, float* s) noexcept nogil
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil
     cdef bint reads_scores(self, const Round* round) noexcept nogil
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
@@ -69,7 +72,8 @@ cdef class Core(Stage):
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps
-    cdef int decide_step(self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, double coverage, int64_t round, const double* draw_state, double* draw_log, Draw* draw) noexcept nogil
+    # The caller fills in ``context`` but for the scores (m may be too many), and ``draw.draw_log``.
+    cdef int decide_step(self, const Row* row, DrawContext* context, Draw* draw) noexcept nogil
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil

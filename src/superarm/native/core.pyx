@@ -83,7 +83,8 @@ cdef class Core(Stage):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
         self.k, self.scaling, self.rule = k, scaling, rule
         self.stages |= {"scaling": scaling, "rule": rule}
-        self.answered, self.skipped, self.round, self.set_size = AnsweredRounds(), [], 0, 1
+        self.answered, self.skipped = AnsweredRounds(), []
+        self.round, self.set_size = 0, 1
         self.s = self.scratch_floats("s", k)
         self.eligible_scores = self.scratch_floats("eligible_scores", k)
         self.drawn = self.scratch_intp("drawn", k)
@@ -93,8 +94,8 @@ cdef class Core(Stage):
         self.takes_hit = True
 
     def bind(
-        self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None, Py_ssize_t set_size=1,
-        tuple feedback=("hit",), bint plain_dense_rows=False,
+        self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None,
+        Py_ssize_t set_size=1, tuple feedback=("hit",), bint plain_dense_rows=False,
     ) -> None:
         """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
@@ -109,7 +110,8 @@ cdef class Core(Stage):
             feedback: what the learner takes: some of hit, label, likelihood.
             plain_dense_rows: rows are dense without names, and no label was added: the fast paths will do.
         """
-        self.decision_class, self.explore_rule, self.vocabulary, self.id = decision_class, explore_rule, vocabulary, id
+        self.decision_class, self.explore_rule = decision_class, explore_rule
+        self.vocabulary, self.id = vocabulary, id
         if all_labels is not None:
             self.all_labels = all_labels
         self.showable = self.all_labels if showable is None else showable
@@ -118,7 +120,7 @@ cdef class Core(Stage):
 
     # ------------------------------------------------------------ what an algorithm defines
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         """Fill s with the scores that rank the labels."""
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
@@ -135,33 +137,33 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
+    def take_error(self) -> BaseException | None:
+        """Return what a learner or a rule in plain Python has raised in compiled code, and forget it."""
+        return self.rule.take_error()
+
     def on_labels_added(self, Py_ssize_t before) -> None:
         """Set what is not to begin as in a new core, for labels from number ``before`` on, which are new."""
 
     # ------------------------------------------------------------ the two steps
 
-    cdef int decide_step(
-        self, const Row* row, const Py_ssize_t* eligible, Py_ssize_t n, Py_ssize_t m, double coverage,
-        int64_t round, const double* draw_state, double* draw_log, Draw* draw,
-    ) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef DrawContext context
+    cdef int decide_step(self, const Row* row, DrawContext* context, Draw* draw) noexcept nogil:
+        cdef Py_ssize_t i, n = context.n
+        cdef const Py_ssize_t* eligible = context.eligible
         cdef bint all_eligible = eligible[n - 1] == n - 1  # as they are increasing
         self.scaling.scale(row, &self.scaled_row)
         self.score(&self.scaled_row, self.s)
         if not kernels.all_finite(self.s, self.k):
             return SCORE_FAILED
-        context.n, context.m, context.round, context.draw_state = n, min(n, m), round, draw_state
+        context.m = min(n, context.m)
         context.scores = context.all_scores = self.s
-        context.eligible, context.coverage = eligible, coverage
         if not all_eligible:
             for i in range(n):
                 self.eligible_scores[i] = self.s[eligible[i]]
             context.scores = self.eligible_scores
-        draw.drawn, draw.top, draw.draw_log = self.drawn, self.top, draw_log
+        draw.drawn, draw.top = self.drawn, self.top
         draw.size = draw.top_size = context.m
         draw.n_log, draw.log_propensity = 0, 0.0
-        self.rule.choose(&context, draw)
+        self.rule.choose(context, draw)
         if not all_eligible:
             for i in range(draw.size):
                 draw.drawn[i] = eligible[draw.drawn[i]]
@@ -225,7 +227,9 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        if cursor is not None and (type(cursor) is not Cursor or (<Cursor>cursor).draw_state.shape[0] != self.rule.n_draw_state):
+        if cursor is not None and (
+            type(cursor) is not Cursor or (<Cursor>cursor).draw_state.shape[0] != self.rule.n_draw_state
+        ):
             return None
         return self.decide(row, row, self.showable, self.set_size, cursor)
 
@@ -243,20 +247,22 @@ cdef class Core(Stage):
         """
         cdef Row read
         cdef Draw draw
-        cdef Py_ssize_t n = np.PyArray_DIM(eligible, 0)
-        cdef int64_t round = self.round if cursor is None else cursor.round
+        cdef DrawContext context
         cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state_data
         read_row(row, &read)
-        self.ensure_prepared(n, m)
+        context.eligible, context.n, context.m = intp_data(eligible), np.PyArray_DIM(eligible, 0), m
+        context.round = self.round if cursor is None else cursor.round
+        context.draw_state, context.coverage = draw_state, coverage
+        self.ensure_prepared(context.n, m)
+        draw.draw_log = self.draw_log
         self.last_decision = None
-        cdef int status = self.decide_step(&read, intp_data(eligible), n, m, coverage, round, draw_state, self.draw_log, &draw)
-        if status or self.move_rule(draw_state, self.draw_log, draw.n_log):
+        if self.decide_step(&read, &context, &draw) or self.move_rule(draw_state, self.draw_log, draw.n_log):
             return None
         if cursor is None:
             self.round += 1
         else:
             cursor.round += 1
-        self.last_decision = self._decision(row, x, eligible, round, &draw)
+        self.last_decision = self._decision(row, x, eligible, context.round, &draw)
         return self.last_decision
 
     cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
@@ -264,11 +270,13 @@ cdef class Core(Stage):
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
         write_sets(self.s, draw, intp_data(sets))
         cdef DecisionBase decision = <DecisionBase>self.decision_class.__new__(self.decision_class)
-        decision.x, decision.row, decision.sets, decision.size = x, row, sets, draw.size
+        decision.x, decision.row = x, row
+        decision.sets, decision.size = sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
         decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision._rule, decision.round, decision.learner, decision.vocabulary = self.explore_rule, round, self.id, self.vocabulary
+        decision._rule, decision.vocabulary = self.explore_rule, self.vocabulary
+        decision.round, decision.learner = round, self.id
         return decision
 
     def count_round(self, int64_t round):
@@ -309,7 +317,9 @@ cdef class Core(Stage):
         if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
-        if (hit is not True and hit is not False) or own.vocabulary is not self.vocabulary or own.learner != self.id:
+        if hit is not True and hit is not False:
+            return NOT_FAST
+        if own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
         if own._rule is not self.explore_rule:  # stored, or another rule chose: not all has been checked
             return NOT_FAST
@@ -319,7 +329,8 @@ cdef class Core(Stage):
         return self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
 
     def update(
-        self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label, likelihood
+        self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label,
+        likelihood,
     ):
         """Learn from an answer about a checked decision, and remember that it was answered. Return 0, or why not.
 
@@ -343,7 +354,8 @@ cdef class Core(Stage):
         round.eligible, round.n = intp_data(eligible), np.PyArray_DIM(eligible, 0)
         round.drawn, round.m = intp_data(sets) + size, size
         round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
-        round.log_propensity, round.draw_log, round.n_log = decision.log_propensity, <const double*>log, len(draw_log) // sizeof(double)
+        round.log_propensity = decision.log_propensity
+        round.draw_log, round.n_log = <const double*>log, len(draw_log) // sizeof(double)
         round.given = decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else double_data(likelihood)
@@ -382,7 +394,7 @@ cdef class LinearCore(Core):
         self.touched = self.scratch_intp("touched", k + 1)
         self.c = self.scratch_doubles("c", k + 1)
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         self.weights.scores(x, s)
 
     cdef void prefetch_weights(self, const Row* row) noexcept nogil:
@@ -395,7 +407,7 @@ cdef class ScoresCore(Core):
     def __init__(self, Py_ssize_t k, RuleKernel rule):
         Core.__init__(self, k, Scaling(k, 0), rule)
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         memcpy(s, x.dense, self.k * sizeof(float))
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:

@@ -57,8 +57,10 @@ LOG_KEYS = tuple(LogHead(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # the names o
 @cython.final
 cdef class CoverKernel(LeaveOutKernel):
     cdef readonly double coverage, eta, false_no, false_yes
-    cdef readonly Py_ssize_t none_label  # the number of a label that is never shown and may be the truth; -1: there is none
-    cdef readonly bint full_information  # every answer names the label: whatever is shown teaches, so nothing is left out
+    # the number of a label that is never shown and may be the truth; -1: there is none
+    cdef readonly Py_ssize_t none_label
+    # every answer names the label: whatever is shown teaches, so nothing is left out
+    cdef readonly bint full_information
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
     cdef double* targets  # coverages that are in use; 0 where there is room
     cdef double* thresholds  # q of each
@@ -68,7 +70,8 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef public bint warned  # about the broken promise
 
     def __init__(
-        self, k, seed, *, coverage, warm_up, eta, uniform, false_no, false_yes, full_information=False, none_label=-1,
+        self, k, seed, *, coverage, warm_up, eta, uniform, false_no, false_yes, full_information=False,
+        none_label=-1,
     ):
         super().__init__(k, seed, uniform)
         self.coverage, self.eta, self.false_no, self.false_yes = coverage, eta, false_no, false_yes
@@ -98,7 +101,7 @@ cdef class CoverKernel(LeaveOutKernel):
         q = self.threshold(target)
         return exp(-q) if q < self.max_threshold() else 0.0
 
-    def counts(self, double target):
+    def tally_at(self, double target):
         """Return what was counted at this coverage, by the names of `Tally`."""
         at = self.target_index(target)
         return self.tally[at] if at >= 0 else Tally(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -123,7 +126,8 @@ cdef class CoverKernel(LeaveOutKernel):
     def calibrate(self, double threshold, dict counts, double round):
         """Take the threshold of its own coverage from elsewhere, and these counts alone; the warm-up ends at ``round``."""
         cdef Py_ssize_t at = self.target_index(self.coverage)
-        self.thresholds[at], self.recent_misses[at] = min(self.max_threshold(), threshold), 1.0 - self.coverage
+        self.thresholds[at] = min(self.max_threshold(), threshold)
+        self.recent_misses[at] = 1.0 - self.coverage
         self.tally[at] = counts
         self.warm_up[0] = min(self.warm_up[0], round)
 
@@ -172,7 +176,8 @@ cdef class CoverKernel(LeaveOutKernel):
         for i in range(n):
             certainty += (self.p[i] * self.scale) ** 2
         self.n_sums, self.sums[0] = 0, 0.0
-        if counts and not self.full_information and q < self.max_threshold():  # else a miss is impossible, as the bound needs it
+        # else a miss is impossible, as the bound needs it
+        if counts and not self.full_information and q < self.max_threshold():
             cost = self.fill_sums(context, target, size, certainty)
         if self.draw_set(context, draw):
             cut_by = 2.0
@@ -180,10 +185,15 @@ cdef class CoverKernel(LeaveOutKernel):
         for i in range(draw.size):
             inside += self.p[draw.drawn[i]] * self.scale
         outside = max(0.0, 1.0 - inside) if draw.size < n else 0.0
-        log_head.coverage, log_head.counts, log_head.cost = target, counts, cost
+        log_head.coverage, log_head.counts = target, counts
+        log_head.cost = cost
         log_head.size, log_head.cut_by, log_head.certainty = draw.size, cut_by, certainty
-        log_head.weight_of_no = _share(outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes))
-        log_head.weight_of_yes = _share(inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes)
+        log_head.weight_of_no = _share(
+            outside * (1.0 - self.false_yes) + inside * self.false_no, ineligible * (1.0 - self.false_yes)
+        )
+        log_head.weight_of_yes = _share(
+            inside * (1.0 - self.false_no) + outside * self.false_yes, ineligible * self.false_yes
+        )
         draw.draw_log[N_LOG_HEAD] = q
         draw.n_log = self.write_log(context, draw.draw_log, N_LOG_HEAD + 1)
 
@@ -225,10 +235,13 @@ cdef class CoverKernel(LeaveOutKernel):
             count += self.p[i] >= edge
         return max(1, count)
 
-    cdef double fill_sums(self, const DrawContext* context, double target, Py_ssize_t size, double certainty) noexcept nogil:
+    cdef double fill_sums(
+        self, const DrawContext* context, double target, Py_ssize_t size, double certainty
+    ) noexcept nogil:
         """Fill ``sums`` with the running sums of pi (sum i is that of rank i), and return what they cost at q_b = 1.
 
-        ``certainty``, sum_r p_r^2 of this decision, counts at another coverage than the rule's own, of which draw_state has the sum.
+        ``certainty``, sum_r p_r^2 of this decision, counts at another coverage than the rule's own, of which
+        draw_state has the sum.
         """
         cdef Py_ssize_t i, at = self.target_index(target)
         cdef const BudgetState* budget = <const BudgetState*>context.draw_state
@@ -241,7 +254,8 @@ cdef class CoverKernel(LeaveOutKernel):
         if is_own and budget.cost > 0.0:
             t = budget.decisions
             certainty = budget.certainty / t
-        beta = min(MAX_SPENT, SPENT_AT_START * certainty * sqrt(certainty) / (1.0 + t / (HALVING_TIME * self.k)))
+        beta = SPENT_AT_START * certainty * sqrt(certainty) / (1.0 + t / (HALVING_TIME * self.k))
+        beta = min(MAX_SPENT, beta)
         if at >= 0:  # while more is missed than is allowed, less is left out
             beta *= min(1.0, max(0.0, 2.0 - self.recent_misses[at] / alpha))
         if not is_own:  # M is not theirs: each pays for itself
@@ -269,7 +283,9 @@ cdef class CoverKernel(LeaveOutKernel):
         answer.hit, answer.label, answer.likelihood = hit, label, NULL
         self.on_feedback(double_data(draw_log), len(draw_log), &answer)
 
-    cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
+    cdef void on_feedback(
+        self, const double* draw_log, Py_ssize_t n_log, const Answer* answer
+    ) noexcept nogil:
         cdef double weight, alpha, missed, q, step, most, clear = 1.0
         cdef Py_ssize_t at
         cdef const LogHead* decision = <const LogHead*>draw_log

@@ -1,11 +1,11 @@
-"""The part of a likelihood learner that is not linear: weights for random features of the row, and a gate. (random_features.pyx)
+"""The part of a likelihood learner that is not linear: weights for random features of the row, and a gate.
 
     score = a1 + g a2        a1 linear (dense and sparse part), a2 of the random features phi, both averages
     p1    = softmax at the mix of the linear scores alone
     p2    = softmax at the mix of the sums, linear + random features
     W    += step (post - [(1 - g) p1 + g p2]) x~,     W2 += step (post - p2) phi
 
-The gate g (likelihood.pyx) makes the random features fade where the truth is linear and noisy.
+The gate g (likelihood.pyx) makes the random features (random_features.pyx) fade where the truth is linear and noisy.
 """
 
 from libc.stdint cimport int64_t
@@ -28,7 +28,9 @@ cdef class Curves(Stage):
         forget: the least weight of a new row.
     """
 
-    def __init__(self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t features, seed, double bias=0.0, double forget=0.0):
+    def __init__(
+        self, Py_ssize_t k, Py_ssize_t d, Py_ssize_t features, seed, double bias=0.0, double forget=0.0
+    ):
         self.k, self.n_features = k, features
         self.random_features = RandomFeatures(d, features // 2, seed, bias, forget)
         self.weights = AveragedWeights(k, features, 0, forget)
@@ -45,17 +47,21 @@ cdef class Curves(Stage):
         self.feature_gradient = self.scratch_floats("feature_gradient", features)
         self.linear_gradient = self.scratch_floats("linear_gradient", d)
 
-    cdef void add_average(self, const Features* x, float* s) noexcept nogil:
-        cdef Features features
-        self.random_features.transform(x, &features)
-        self.weights.average_scores(&features, self.feature_scores.average)
-        add_gated(s, 1.0, <float>self.gate.value, self.feature_scores.average, self.linear_scores.average, self.k)
+    cdef void add_average(self, const ScaledRow* x, float* s) noexcept nogil:
+        cdef ScaledRow phi
+        self.random_features.transform(x, &phi)
+        self.weights.average_scores(&phi, self.feature_scores.average)
+        add_gated(
+            s, 1.0, <float>self.gate.value, self.feature_scores.average, self.linear_scores.average, self.k
+        )
 
     cdef void add_last(self, float* last) noexcept nogil:
-        cdef Features features
-        self.random_features.last_features(&features)
-        self.weights.last_scores(&features, self.feature_scores.last)
-        add_gated(last, 1.0, <float>self.gate.value, self.feature_scores.last, self.linear_scores.last, self.k)
+        cdef ScaledRow phi
+        self.random_features.last_features(&phi)
+        self.weights.last_scores(&phi, self.feature_scores.last)
+        add_gated(
+            last, 1.0, <float>self.gate.value, self.feature_scores.last, self.linear_scores.last, self.k
+        )
 
     cdef void add_sparse_scores(self, const ScorePair* sparse, float v) noexcept nogil:
         cdef Py_ssize_t r
@@ -74,7 +80,9 @@ cdef class Curves(Stage):
         cdef ScorePair linear = self.linear_scores, features = self.feature_scores
         cdef double g = self.gate.value
         for r in range(k):
-            self.mixed[r] = 0.5 * ((linear.average[r] + features.average[r]) + (linear.last[r] + features.last[r]))
+            self.mixed[r] = 0.5 * (
+                (linear.average[r] + features.average[r]) + (linear.last[r] + features.last[r])
+            )
         kernels.softmax(self.mixed, self.probabilities, self.exp_scratch, k)
         for r in range(k):
             self.mixed[r] = midpoint(&linear, r)
@@ -82,16 +90,20 @@ cdef class Curves(Stage):
         for r in range(k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
 
-    cdef void step_weights(self, const Features* x, const double* post, double step, AveragedWeights linear) noexcept nogil:
+    cdef void step_weights(
+        self, const ScaledRow* x, const double* post, double step, AveragedWeights linear
+    ) noexcept nogil:
         cdef Py_ssize_t r, k = self.k
         cdef double* c = self.probabilities
-        cdef Features features
+        cdef ScaledRow phi
         for r in range(k):
             c[r] = step * (post[r] - c[r])
-        self.random_features.last_features(&features)
-        self.weights.step(c, &features)
+        self.random_features.last_features(&phi)
+        self.weights.step(c, &phi)
         if <int64_t>self.weights.averaging.updates % STATS_INTERVAL == 0:
-            kernels.weighted_row_sum(self.weights.A, self.weights.stride, c, k, self.n_features, self.feature_gradient)
+            kernels.weighted_row_sum(
+                self.weights.A, self.weights.stride, c, k, self.n_features, self.feature_gradient
+            )
             kernels.weighted_row_sum(linear.A, linear.stride, c, k, linear.d, self.linear_gradient)
             self.random_features.learn_relevance(self.feature_gradient, self.linear_gradient)
         self.random_features.update_stats(x)

@@ -85,7 +85,9 @@ cdef class PassiveAggressiveCore(LinearCore):
 
     cdef readonly double max_lambda, slack_price
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double max_lambda, double slack_price):
+    def __init__(
+        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double max_lambda, double slack_price
+    ):
         LinearCore.__init__(self, k, scaling, rule)
         self.max_lambda, self.slack_price = max_lambda, slack_price
 
@@ -116,7 +118,10 @@ cdef class PACore(PassiveAggressiveCore):
         return self.weights.add_outer(eligible, c, round.n, round.x)
 
 
-cdef void pa_threshold(double* losses, Py_ssize_t count, double X, double max_total, double slack_price, double* Lambda, double* bound) noexcept nogil:
+cdef void pa_threshold(
+    double* losses, Py_ssize_t count, double X, double max_total, double slack_price, double* Lambda,
+    double* bound,
+) noexcept nogil:
     """Lambda, and the loss above which a label is in the support. Reorders the losses.
 
     Starting with all labels, those below the bound leave the support, which raises the bound, until none is left below
@@ -193,7 +198,9 @@ cdef inline double clip(double value, double high) noexcept nogil:
     return 0.0 if not value > 0.0 else high if value > high else value
 
 
-cdef void epabf_multipliers(double* losses, Py_ssize_t n, Py_ssize_t at, double a, double max_lambda, double diagonal) noexcept nogil:
+cdef void epabf_multipliers(
+    double* losses, Py_ssize_t n, Py_ssize_t at, double a, double max_lambda, double diagonal
+) noexcept nogil:
     """Replace losses / X by lambda, by Newton's method between bounds (learners/epabf.py).
 
     ``at`` is the position of y~; ``diagonal``, over X, is added to the diagonal of the quadratic program.

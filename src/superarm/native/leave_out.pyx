@@ -1,8 +1,8 @@
-"""LeaveOutKernel: what RunnerUp and Cover share. Ranks are left out by one uniform, and every set keeps its exact probability.
+"""LeaveOutKernel: what RunnerUp and Cover share. Ranks are left out by one uniform, and the set's probability is exact.
 
-Of the m best ranks 0..m-1, rank 0 always stays. One uniform u chooses which of the others are left out: with C the running
-sums of their probabilities, those in whose interval of C u or u + 1 falls. Where there are further ranks (n_ranks > m),
-they fill up, and no more is left out than they can replace; else the set gets smaller.
+Of the m best ranks 0..m-1, rank 0 always stays. One uniform u chooses which of the others are left out: with C the
+running sums of their probabilities, those in whose interval of C u or u + 1 falls. Where there are further ranks
+(n_ranks > m), they fill up, and no more is left out than they can replace; else the set gets smaller.
 
 Labels with equal scores are ranked at random. Ranks fall into groups: a label belongs to the group of the best one
 whose score is within ``tolerance`` of its own. Tied labels share their probability p evenly, and are put onto the ranks
@@ -12,7 +12,8 @@ so that 1{S = top} / p(S) is 1 on average.) The labels S are then shown with pro
 
     sum over sets of ranks R of P(R) prod_g 1 / C(size_g, |S n g|)
 
-where R must have as many ranks of every group g as S has labels of it. With probability ``uniform`` the set is a uniform one.
+where R must have as many ranks of every group g as S has labels of it. With probability ``uniform`` the set is a
+uniform one.
 
 Uniforms: number 0 is u, number 1 decides about a uniform set, which takes the next m; those from 2 + m on break ties.
 """
@@ -23,7 +24,8 @@ from superarm.native.cpu cimport kernels
 from superarm.native.randomness cimport uniform
 from superarm.native.sampling cimport draw_uniform_set, logp_uniform_set
 
-cdef double SCORE_TOLERANCE = 1e-5  # scores that differ by no more are tied: those of labels with equal histories may differ by rounding
+# scores that differ by no more are tied: those of labels with equal histories may differ by rounding
+cdef double SCORE_TOLERANCE = 1e-5
 
 
 cdef class LeaveOutKernel(RuleKernel):
@@ -44,7 +46,9 @@ cdef class LeaveOutKernel(RuleKernel):
 
     cdef void fill_softmax(self, const DrawContext* context) noexcept nogil:
         """Fill p with the softmax of the scores, but for ``scale``; ``order[0]`` is the best position."""
-        self.scale = 1.0 / kernels.exp_sum(context.scores, context.scores[self.order[0]], 1.0, self.p, context.n)
+        self.scale = 1.0 / kernels.exp_sum(
+            context.scores, context.scores[self.order[0]], 1.0, self.p, context.n
+        )
 
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         """Return room for what `write_log` writes; a rule adds its own numbers."""
@@ -52,12 +56,18 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ ties
 
-    cdef void break_ties(self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, double more_tolerance) noexcept nogil:
+    cdef void break_ties(
+        self, const DrawContext* context, Py_ssize_t m, Py_ssize_t n_ranks, double more_tolerance
+    ) noexcept nogil:
         """Group the first ``n_ranks`` places of ``order`` (which has one more, if there are more labels), and put tied
-        labels into a random order; ``m`` labels are to be shown. ``more_tolerance``: what scores may differ by beyond rounding."""
+        labels into a random order; ``m`` labels are to be shown.
+
+        ``more_tolerance`` is what scores may differ by beyond rounding.
+        """
         cdef Py_ssize_t g, i, start = 0
         cdef uint64_t draw = <uint64_t>(2 + m)
-        self.m, self.n_ranks, self.may_leave_out_two = m, n_ranks, n_ranks == m or n_ranks > m + 1
+        self.m, self.n_ranks = m, n_ranks
+        self.may_leave_out_two = n_ranks == m or n_ranks > m + 1
         for i in range(n_ranks):
             self.ranking[i] = self.order[i]
         self.find_groups(context.scores, context.n, <float>(SCORE_TOLERANCE + more_tolerance))
@@ -98,7 +108,9 @@ cdef class LeaveOutKernel(RuleKernel):
     cdef bint in_group(self, Py_ssize_t g, float score) noexcept nogil:
         return self.lowest_score[g] <= score and score <= self.highest_score[g]
 
-    cdef void order_group(self, const float* s, Py_ssize_t n, Py_ssize_t g, Py_ssize_t start, int64_t round, uint64_t* draw) noexcept nogil:
+    cdef void order_group(
+        self, const float* s, Py_ssize_t n, Py_ssize_t g, Py_ssize_t start, int64_t round, uint64_t* draw
+    ) noexcept nogil:
         """Put random labels of group g onto its ranks, from ``start`` on, and share their p."""
         cdef Py_ssize_t i, at, size = 0
         cdef Py_ssize_t* order = self.order + start
@@ -129,7 +141,9 @@ cdef class LeaveOutKernel(RuleKernel):
         """Draw a set around the m best ranks, and fill in its probability. Return whether it is a uniform one."""
         cdef Py_ssize_t i, m = self.m, size = 0, first = -1, second = -1
         cdef double u, probability
-        cdef bint is_uniform = self.uniform > 0.0 and uniform(self.seed, <uint64_t>context.round, 1) < self.uniform
+        cdef bint is_uniform = self.uniform > 0.0 and uniform(
+            self.seed, <uint64_t>context.round, 1
+        ) < self.uniform
         if is_uniform:
             draw_uniform_set(context.n, m, self.seed, context.round, 2, draw.drawn)
             size = m
@@ -160,10 +174,14 @@ cdef class LeaveOutKernel(RuleKernel):
         return is_uniform
 
     cdef double interval_probability(self, Py_ssize_t first, Py_ssize_t second) noexcept nogil:
-        """Return the probability, over u in [0, 1), that u falls into interval ``first``, and u + 1 into ``second`` (-1: none)."""
+        """Return the probability, over u in [0, 1), that u falls into interval ``first``, and u + 1 into ``second``.
+
+        Of either, -1 is none.
+        """
         cdef const double* sums = self.sums
         cdef double total = sums[self.n_sums], high
-        cdef double limit = max(0.0, total - 1.0) if self.may_leave_out_two else 0.0  # below this u, two are left out
+        # below this u, two are left out
+        cdef double limit = max(0.0, total - 1.0) if self.may_leave_out_two else 0.0
         if first < 0:
             return max(0.0, 1.0 - total)
         if second < 0:
@@ -171,7 +189,9 @@ cdef class LeaveOutKernel(RuleKernel):
         high = min(min(sums[first + 1], sums[second + 1] - 1.0), limit)
         return max(0.0, high - max(sums[first], sums[second] - 1.0))
 
-    cdef double set_probability(self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size) noexcept nogil:
+    cdef double set_probability(
+        self, const float* s, const Py_ssize_t* drawn, Py_ssize_t size
+    ) noexcept nogil:
         """Return the probability that these positions are shown, but for uniform sets."""
         cdef double of_groups = self.count_groups(s, drawn, size)
         return self.length_of_matches() * of_groups if of_groups > 0.0 else 0.0
@@ -200,7 +220,8 @@ cdef class LeaveOutKernel(RuleKernel):
         cdef const double* sums = self.sums
         cdef const Py_ssize_t* group = self.group_of_rank
         cdef Py_ssize_t* count = self.group_count  # less those of the ranks that stay
-        cdef Py_ssize_t g, i, sign, left_out, m = self.m, a = 0, b = self.n_sums, n_sums = self.n_sums, unequal = 0
+        cdef Py_ssize_t g, i, sign, left_out, m = self.m, n_sums = self.n_sums
+        cdef Py_ssize_t a = 0, b = n_sums, unequal = 0
         cdef double u = 0.0, end, total = 0.0
         for g in range(self.n_groups):
             unequal += count[g] != 0
@@ -239,7 +260,9 @@ cdef class LeaveOutKernel(RuleKernel):
 
     # ------------------------------------------------------------ records
 
-    cdef Py_ssize_t write_log(self, const DrawContext* context, double* draw_log, Py_ssize_t at) noexcept nogil:
+    cdef Py_ssize_t write_log(
+        self, const DrawContext* context, double* draw_log, Py_ssize_t at
+    ) noexcept nogil:
         """Write down what explore/leave_out.py needs, from ``draw_log[at]`` on. Return where it ends.
 
         How many sums there are, and they; how many ranks fill up, and their positions; how many groups there are (0: no

@@ -31,7 +31,7 @@ cdef class Weights(Stage):
         self.dense = self.floats("dense", (k, self.stride), value) if d > 0 else NULL
         self.sparse = self.floats("sparse", (width + 1, k), value) if width > 0 else NULL
 
-    cdef void scores(self, const Features* x, float* s) noexcept nogil:
+    cdef void scores(self, const ScaledRow* x, float* s) noexcept nogil:
         if self.d > 0:
             kernels.scores(self.dense, self.stride, self.k, self.d, x.dense, x.factor, x.bias, s)
         else:
@@ -40,7 +40,9 @@ cdef class Weights(Stage):
             kernels.axpy(s, x.sparse_bias, self.sparse + self.width * self.k, self.k)
             kernels.sparse_scores(self.sparse, self.k, x.indices, x.values, x.n, x.sparse_factor, s)
 
-    cdef bint add_outer(self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
+    cdef bint add_outer(
+        self, const Py_ssize_t* labels, const double* c, Py_ssize_t n, const ScaledRow* x
+    ) noexcept nogil:
         """w_r += c_r x for n pairs (r, c_r); False, and nothing done, if W might overflow."""
         if not safe_to_add(c, n, x):
             return False
@@ -48,7 +50,8 @@ cdef class Weights(Stage):
             kernels.dense_add(self.dense, self.stride, labels, c, n, x.dense, self.d, x.factor, x.bias)
         if self.width > 0:
             kernels.sparse_add(
-                self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias
+                self.sparse, self.k, self.width, labels, c, n, x.indices, x.values, x.n, x.sparse_factor,
+                x.sparse_bias,
             )
         return True
 
@@ -63,19 +66,21 @@ cdef class Weights(Stage):
             prefetch_features(self.sparse, self.k, row)
 
 
-cdef bint safe_to_add(const double* c, Py_ssize_t n, const Features* x) noexcept nogil:
-    """Return whether adding c x keeps far from the largest float: |c| and |x| at most 10^15.
+cdef bint norm_is_safe(const ScaledRow* x) noexcept nogil:
+    """Return whether |x| is at most 10^15: even 10^8 steps of 10^15 along it cannot make a weight infinite."""
+    return x.squared_norm <= 1e30
 
-    Then even 10^8 such steps in one direction cannot make a weight infinite.
-    """
+
+cdef bint safe_to_add(const double* c, Py_ssize_t n, const ScaledRow* x) noexcept nogil:
+    """Return whether adding c x keeps far from the largest float: |c| at most 10^15, and `norm_is_safe`."""
     cdef double peak = 0.0
     cdef Py_ssize_t i
     for i in range(n):
         peak += fabs(c[i])
-    return peak <= 1e15 and x.squared_norm <= 1e30
+    return peak <= 1e15 and norm_is_safe(x)
 
 
-cdef double squared_norm_with_bias(const Features* x) noexcept nogil:
+cdef double squared_norm_with_bias(const ScaledRow* x) noexcept nogil:
     """Return the squared length of what reaches the weights, constants included."""
     return x.squared_norm + <double>x.bias * <double>x.bias + <double>x.sparse_bias * <double>x.sparse_bias
 

@@ -11,7 +11,7 @@ from superarm.native.arrays cimport GrowingArray, double_data, int64_data, intp_
 from superarm.native.core cimport Core, Cursor
 from superarm.native.ranking cimport contains, write_sets
 from superarm.native.rows cimport RowBlock
-from superarm.native.types cimport Answer, Draw, Round, Row
+from superarm.native.types cimport Answer, Draw, DrawContext, Round, Row
 
 import numpy as np
 
@@ -34,13 +34,16 @@ cdef LabelLists label_lists(eligible) except *:
     """Return the lists of an `EligibleLabels` (decisions/decisions.py), which must live as long."""
     cdef LabelLists lists
     numbers, starts = eligible
-    lists.numbers, lists.n, lists.starts = intp_data(numbers), len(numbers), NULL
+    lists.numbers, lists.n = intp_data(numbers), len(numbers)
+    lists.starts = NULL
     if starts is not None:
         lists.starts = intp_data(starts)
     return lists
 
 
-cdef inline const Py_ssize_t* labels_of_row(const LabelLists* lists, Py_ssize_t i, Py_ssize_t* n) noexcept nogil:
+cdef inline const Py_ssize_t* labels_of_row(
+    const LabelLists* lists, Py_ssize_t i, Py_ssize_t* n
+) noexcept nogil:
     """Return the labels that may be shown for row i; ``n`` gets how many there are."""
     if lists.starts == NULL:
         n[0] = lists.n
@@ -73,15 +76,17 @@ cdef class DecisionBlock:
     def __init__(self, RowBlock rows, eligible, draws, rounds):
         self.rows, self.eligible, self.draws, self.rounds = rows, eligible, draws, rounds
         self.lists = label_lists(eligible)
-        self.sets, self.set_starts, self.sizes = intp_data(draws.flat), intp_data(draws.starts), intp_data(draws.sizes)
-        self.log_probs, self.round_numbers = double_data(draws.log_probs), int64_data(rounds)
+        self.sets, self.set_starts = intp_data(draws.flat), intp_data(draws.starts)
+        self.sizes, self.round_numbers = intp_data(draws.sizes), int64_data(rounds)
+        self.log_probs = double_data(draws.log_probs)
         self.draw_logs, self.draw_log_starts = double_data(draws.draw_logs), intp_data(draws.draw_log_starts)
 
     cdef void at(self, Py_ssize_t i, Row* row, Round* round) noexcept nogil:
         """Fill in decision number i, and its row."""
         cdef Py_ssize_t start = self.set_starts[i], m = self.sizes[i]
         self.rows.at(i, row)
-        round.row, round.eligible = row, labels_of_row(&self.lists, i, &round.n)
+        round.row = row
+        round.eligible = labels_of_row(&self.lists, i, &round.n)
         round.drawn, round.m = self.sets + start + m, m
         round.top, round.top_size = self.sets + start + 2 * m, self.set_starts[i + 1] - start - 2 * m
         round.log_propensity = self.log_probs[i]
@@ -90,7 +95,9 @@ cdef class DecisionBlock:
         round.given = self.round_numbers[i] < 0
 
 
-def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None) -> tuple[int, int]:
+def run(
+    Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None
+) -> tuple[int, int]:
     """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
 
     Args:
@@ -109,22 +116,27 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
     cdef Row row, ahead
     cdef Draw draw
+    cdef DrawContext context
     cdef Round round
     cdef Answer answer
     cdef int status = 0
-    round.row, round.eligible, round.n, round.given = &row, intp_data(core.showable), len(core.showable), False
+    round.row = &row
+    round.eligible, round.n = intp_data(core.showable), len(core.showable)
+    round.given = False
     round.drawn, round.top = core.drawn, core.top
     answer.likelihood, answer.label = NULL, -1
     core.ensure_prepared(round.n, m)
+    context.eligible, context.n, context.m = round.eligible, round.n, m
+    context.draw_state, context.coverage = core.rule.draw_state, 0.0
+    draw.draw_log = core.draw_log
     core.last_decision = None
     with nogil:
         while i < n:
             at, following = order[i], order[min(i + 1, n - 1)]
             rows.at(at, &row)
             rows.prefetch_row(following)
-            status = core.decide_step(
-                &row, round.eligible, round.n, m, 0.0, core.round, core.rule.draw_state, core.draw_log, &draw
-            )
+            context.round = core.round
+            status = core.decide_step(&row, &context, &draw)
             if status:
                 break
             status = core.move_rule(core.rule.draw_state, core.draw_log, draw.n_log)
@@ -134,7 +146,8 @@ def run(Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray cou
             rows.at(following, &ahead)
             core.prefetch_weights(&ahead)
             round.m, round.top_size = draw.size, draw.top_size
-            round.log_propensity, round.draw_log, round.n_log = draw.log_propensity, core.draw_log, draw.n_log
+            round.log_propensity = draw.log_propensity
+            round.draw_log, round.n_log = core.draw_log, draw.n_log
             answer.hit = contains(core.drawn, draw.size, label[at])
             if core.sees_label:
                 answer.label = label[at]
@@ -168,11 +181,11 @@ def decide_many(
     Returns:
         How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`, by name.
     """
-    cdef Py_ssize_t i = 0, n = rows.n, n_eligible, length
+    cdef Py_ssize_t i = 0, n = rows.n, length
     cdef LabelLists lists = label_lists(eligible)
-    cdef const Py_ssize_t* labels
     cdef Row row, ahead
     cdef Draw draw
+    cdef DrawContext context
     starts, draw_log_starts = np.zeros(n + 1, np.intp), np.zeros(n + 1, np.intp)
     sizes, log_probs = np.zeros(n, np.intp), np.empty(n)
     cdef Py_ssize_t* set_start = intp_data(starts)
@@ -183,16 +196,19 @@ def decide_many(
     cdef Py_ssize_t* flat
     cdef double* log
     core.last_decision = None
+    context.draw_state, context.coverage = cursor.draw_state_data, coverage
     with nogil:
         while i < n:
-            labels = labels_of_row(&lists, i, &n_eligible)
-            core.ensure_prepared(n_eligible, m)
-            flat = <Py_ssize_t*>sets.end(3 * min(n_eligible, m))
-            log = <double*>logs.end(core.rule.log_size(n_eligible, m))
+            context.eligible = labels_of_row(&lists, i, &context.n)
+            core.ensure_prepared(context.n, m)
+            flat = <Py_ssize_t*>sets.end(3 * min(context.n, m))
+            log = <double*>logs.end(core.rule.log_size(context.n, m))
             rows.at(i, &row)
-            if core.decide_step(&row, labels, n_eligible, m, coverage, cursor.round, cursor.draw_state_data, log, &draw):
-                break
-            if core.move_rule(cursor.draw_state_data, log, draw.n_log):
+            context.round, context.m = cursor.round, m
+            draw.draw_log = log
+            if core.decide_step(&row, &context, &draw) or core.move_rule(
+                cursor.draw_state_data, log, draw.n_log
+            ):
                 break
             cursor.round += 1
             rows.at(min(i + 1, n - 1), &ahead)

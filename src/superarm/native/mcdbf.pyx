@@ -20,7 +20,8 @@ import numpy as np
 cdef int64_t CENTRE_INTERVAL = 65536  # updates after which the mean of all labels' weights is subtracted
 cdef double FIRST_RHO_WEIGHT = 20.0  # of the rho at the start, in answers
 cdef double RHO_MEMORY = 0.999  # what an answer leaves of the weight of earlier ones
-# the values that rho, the belief P(y in Y^), can take in the minimum-variance estimate; `rho_index` finds the nearest one
+# the values that rho, the belief P(y in Y^), can take in the minimum-variance estimate; `rho_index` finds the
+# nearest one
 cdef enum:
     RHO_POINTS = 33
 cdef double RHO_START = -3.0, RHO_STEP = 0.25  # of log(rho / (1 - rho))
@@ -89,7 +90,8 @@ cdef class MCDBFCore(LinearCore):
         estimate_table,
     ):
         LinearCore.__init__(self, k, scaling, rule)
-        self.gamma, self.estimate, self.ordered = gamma, estimate, estimate == "ordered"
+        self.gamma, self.estimate = gamma, estimate
+        self.ordered = estimate == "ordered"
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho
         self.estimate_table = estimate_table
         self.rho = <Belief*>self.doubles("rho", 2)
@@ -131,16 +133,20 @@ cdef class MCDBFCore(LinearCore):
         value += (2 * common + (1 if answer.hit else 0)) * 4
         if self.ordered and answer.hit:
             weight = exp(-log_dilute_order(round.drawn, round.top, round.m, round.n, gamma) - table.log_tau1)
-        e.both, e.only_drawn, e.only_top, e.rest = value[0] + weight, value[1] + weight, value[2], value[3]
+        e.both, e.only_drawn = value[0] + weight, value[1] + weight
+        e.only_top, e.rest = value[2], value[3]
         return e
 
-    cdef Py_ssize_t step_touched(self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common) noexcept nogil:
+    cdef Py_ssize_t step_touched(
+        self, const Round* round, const Answer* answer, const Estimate* e, Py_ssize_t common
+    ) noexcept nogil:
         """Set c to the step e^ - 1_{Y^} / m, less ``rest`` everywhere: a vector added to every row of W changes no ranking.
         So only the labels of Y^ and S move; return how many."""
         cdef Py_ssize_t i, m = round.top_size, n = m
         for i in range(m):
             self.touched[i] = round.top[i]
-            self.c[i] = (e.both if common == m or contains(round.drawn, m, round.top[i]) else e.only_top) - e.rest - 1.0 / m
+            self.c[i] = e.both if common == m or contains(round.drawn, m, round.top[i]) else e.only_top
+            self.c[i] = self.c[i] - e.rest - 1.0 / m
         if common < m and e.only_drawn != e.rest:
             for i in range(m):
                 if not contains(round.top, m, round.drawn[i]):
@@ -151,7 +157,9 @@ cdef class MCDBFCore(LinearCore):
             n += 1
         return n
 
-    cdef Py_ssize_t step_eligible(self, const Round* round, const Answer* answer, const Estimate* e) noexcept nogil:
+    cdef Py_ssize_t step_eligible(
+        self, const Round* round, const Answer* answer, const Estimate* e
+    ) noexcept nogil:
         """Set c to the step on every eligible label, and return how many these are: with the gate, among a part of the
         labels, or for the set of another system (e^ then follows its top set, the rest of the step the learner's own)."""
         cdef const float* s = round.s
@@ -212,6 +220,8 @@ cdef class MCDBFCore(LinearCore):
         if self.learn_rho and answer.label < 0 and n > m:
             outside = <double>(m - common) / (n - m)
             slope = <double>common / m - outside
-            self.rho.numerator = RHO_MEMORY * self.rho.numerator + slope * ((1.0 if answer.hit else 0.0) - outside)
+            self.rho.numerator = RHO_MEMORY * self.rho.numerator + slope * (
+                (1.0 if answer.hit else 0.0) - outside
+            )
             self.rho.denominator = RHO_MEMORY * self.rho.denominator + slope * slope
         return True

@@ -11,7 +11,7 @@ from superarm.native.core cimport Core
 from superarm.native.cpu cimport kernels
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
-from superarm.native.types cimport Answer, Features, Round
+from superarm.native.types cimport Answer, Round, ScaledRow
 
 import numpy as np
 
@@ -33,7 +33,7 @@ cdef class PlainCore(Core):
     cdef public dict memory
     cdef object scores_row  # an array, and where its numbers lie
     cdef float* scores_data
-    cdef readonly object error
+    cdef object error
 
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
         Core.__init__(self, k, scaling, rule)
@@ -41,7 +41,7 @@ cdef class PlainCore(Core):
         self.scores_data = self.scratch_floats("scores", k)
         self.scores_row = self._scratch["scores"]
 
-    cdef object as_array(self, const Features* x):
+    cdef object as_array(self, const ScaledRow* x):
         """Return the row as an array of its own."""
         cdef Py_ssize_t i
         row = np.zeros(self.scaling.d + self.scaling.width, np.float32)
@@ -53,7 +53,7 @@ cdef class PlainCore(Core):
             numbers[x.d + x.indices[i]] = x.sparse_factor * x.values[i]
         return row
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         s[0] = NAN  # which tells the loop to stop
         if kernels.all_finite(x.dense, x.d) and kernels.all_finite(x.values, x.n):
             with gil:
@@ -79,16 +79,15 @@ cdef class PlainCore(Core):
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         return False
 
-    def take_error(self):
-        """Return the error of the last call, and forget it."""
+    def take_error(self) -> BaseException | None:
         error, self.error = self.error, None
-        return error
+        return Core.take_error(self) if error is None else error
 
     # ------------------------------------------------------------ the state
 
     def state(self) -> dict[str, NDArray[Any]]:
-        arrays = {f"memory.{name}": value for name, value in self.memory.items() if isinstance(value, np.ndarray)}
-        return Core.state(self) | arrays
+        kept = {name: value for name, value in self.memory.items() if isinstance(value, np.ndarray)}
+        return Core.state(self) | {f"memory.{name}": array for name, array in kept.items()}
 
     def restore(self, state) -> None:
         """As for every stage; arrays of the memory that are new since it began are taken as they are."""

@@ -23,7 +23,6 @@ cdef class PlainRuleKernel(RuleKernel):
     """
 
     cdef object rule
-    cdef readonly object error
     cdef object memory
     cdef Py_ssize_t max_log
     cdef bint uses_feedback
@@ -57,7 +56,8 @@ cdef class PlainRuleKernel(RuleKernel):
         scores = np.empty(context.n, np.float32)
         memcpy(float_data(scores), context.scores, context.n * sizeof(float))
         shown, top, draw.log_propensity, log = self.rule.choose_checked(
-            scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state), self.memory
+            scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state),
+            self.memory,
         )
         for i in range(len(shown)):
             draw.drawn[i] = shown[i]
@@ -65,7 +65,8 @@ cdef class PlainRuleKernel(RuleKernel):
             draw.top[i] = top[i]
         for i in range(len(log)):
             draw.draw_log[i] = log[i]
-        draw.top_size, draw.n_log, draw.size = len(top), len(log), len(shown)
+        draw.top_size, draw.size = len(top), len(shown)
+        draw.n_log = len(log)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         if self.n_draw_state == 0 or self.failed:
@@ -78,7 +79,9 @@ cdef class PlainRuleKernel(RuleKernel):
             except BaseException as error:
                 self.error, self.failed = error, True
 
-    cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
+    cdef void on_feedback(
+        self, const double* draw_log, Py_ssize_t n_log, const Answer* answer
+    ) noexcept nogil:
         if not self.uses_feedback or self.failed:
             return
         with gil:
@@ -87,11 +90,6 @@ cdef class PlainRuleKernel(RuleKernel):
                 self.rule.on_feedback(draw_state, self.memory, _array(draw_log, n_log), bool(answer.hit))
             except BaseException as error:
                 self.error, self.failed = error, True
-
-    def take_error(self):
-        """Return the error of the last call, and forget it."""
-        error, self.error, self.failed = self.error, None, False
-        return error
 
 
 cdef _array(const double* numbers, Py_ssize_t n):

@@ -1,9 +1,10 @@
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Features
+from superarm.native.types cimport ScaledRow
 
 
 cdef enum:
-    STATS_INTERVAL = 8  # the statistics of the features, and the slopes, take in every 8th row; at first every one
+    # the statistics of the features, and the slopes, take in every 8th row; at first every one
+    STATS_INTERVAL = 8
 
 
 cdef struct FeatureCounters:
@@ -26,24 +27,28 @@ cdef class RandomFeatures(Stage):
     cdef float* previous  # the last row
     cdef float* relevance  # of every column
     cdef float* slope  # the running mean of its squared slope
-    cdef double* bank_gradient  # of the features of z and those of a z: the running mean of their squared slopes
+    # of the features of z and those of a z: the running mean of their squared slopes
+    cdef double* bank_gradient
     cdef double* bank_scale  # of both
     cdef FeatureCounters* counters
     # of the row that was transformed last:
     cdef float* angle
     cdef float* raw
     cdef float* features
-    cdef double squared_norm, factor  # of the features: their squared norm, and the factor that makes their length half-way
+    # of the features: their squared norm, and the factor that makes their length half-way
+    cdef double squared_norm, factor
     cdef float* columns
     cdef float* work
 
     cdef double current_bandwidth(self) noexcept nogil
-    cdef void transform(self, const Features* x, Features* features) noexcept nogil
-    cdef void last_features(self, Features* features) noexcept nogil  # those that `transform` has made
+    cdef void transform(self, const ScaledRow* x, ScaledRow* phi) noexcept nogil
+    cdef void last_features(self, ScaledRow* phi) noexcept nogil  # those that `transform` has made
     cdef void apply_bank_scale(self) noexcept nogil
     cdef void add_bank_gradients(self, const float* feature_gradient, double rate) noexcept nogil
     cdef void project(self, const float* z) noexcept nogil
     cdef void project_back(self) noexcept nogil
-    cdef void update_stats(self, const Features* x) noexcept nogil
+    cdef void update_stats(self, const ScaledRow* x) noexcept nogil
     # Take in the slope of the loss along every column: from those along the features and along the row.
-    cdef void learn_relevance(self, const float* feature_gradient, const float* linear_gradient) noexcept nogil
+    cdef void learn_relevance(
+        self, const float* feature_gradient, const float* linear_gradient
+    ) noexcept nogil

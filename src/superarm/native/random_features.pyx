@@ -57,23 +57,30 @@ cdef class RandomFeatures(Stage):
         forget: the least weight of a new row.
     """
 
-    def __init__(self, Py_ssize_t d, Py_ssize_t n_frequencies, uint64_t seed, double bias=0.0, double forget=0.0):
+    def __init__(
+        self, Py_ssize_t d, Py_ssize_t n_frequencies, uint64_t seed, double bias=0.0, double forget=0.0
+    ):
         d = d if n_frequencies > 0 else 0
         self.d, self.n_frequencies, self.forget = d, n_frequencies, forget
-        self.groups, self.blocks = 2 * ((n_frequencies + 2 * BLOCK_SIZE - 1) // (2 * BLOCK_SIZE)), (d + BLOCK_SIZE - 1) // BLOCK_SIZE
+        self.groups = 2 * ((n_frequencies + 2 * BLOCK_SIZE - 1) // (2 * BLOCK_SIZE))
+        self.blocks = (d + BLOCK_SIZE - 1) // BLOCK_SIZE
         self.group_size = (n_frequencies + self.groups - 1) // max(1, self.groups)
         self.copies = max(1, MIN_SPREAD // max(1, d))
         # Factors that several methods and onnx.py share:
         self.row_length = (1.0 - bias * bias) ** 0.5  # |x~| / |z|, the constant feature having the rest
-        self.projection_scale = (BLOCK_SIZE / 16.0**3 / self.copies) ** 0.5  # to projections: three stages enlarge by 4 each
-        self.turns_per_unit = self.projection_scale / self.row_length / (2.0 * pi)  # from x~ to turns of the circle, at a bandwidth of 1
+        # to projections: three stages enlarge by 4 each
+        self.projection_scale = (BLOCK_SIZE / 16.0**3 / self.copies) ** 0.5
+        # from x~ to turns of the circle, at a bandwidth of 1
+        self.turns_per_unit = self.projection_scale / self.row_length / (2.0 * pi)
         self.dot_factor = self.row_length**-4.0  # from (x~ . x~')^2 to (z . z')^2
         self.sign = self.floats("sign", (self.groups, self.blocks, 3, BLOCK_SIZE))
         self.mean, self.var = self.floats("mean", 2 * n_frequencies), self.floats("var", 2 * n_frequencies)
         self.inverse = self.floats("inverse", 2 * n_frequencies)
         self.previous, self.slope = self.floats("previous", d), self.floats("slope", d)
         self.relevance = self.floats("relevance", d, 1.0)
-        self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles("bank_scale", 2, 1.0)
+        self.bank_gradient, self.bank_scale = self.doubles("bank_gradient", 2), self.doubles(
+            "bank_scale", 2, 1.0
+        )
         self.counters = <FeatureCounters*>self.doubles("counters", sizeof(FeatureCounters) // sizeof(double))
         self.counters.inverse_dimension = 1.0 / FIRST_DIMENSION
         self.angle = self.scratch_floats("angle", self.groups * self.group_size + BLOCK_SIZE)
@@ -87,35 +94,48 @@ cdef class RandomFeatures(Stage):
             self.sign[i] = 1.0 if uniform(seed, <uint64_t>-1, i) < 0.5 else -1.0
 
     cdef double current_bandwidth(self) noexcept nogil:
-        return min(MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.counters.inverse_dimension)))
+        return min(
+            MAX_BANDWIDTH, max(MIN_BANDWIDTH, BANDWIDTH_FACTOR * sqrt(self.counters.inverse_dimension))
+        )
 
-    cdef void transform(self, const Features* x, Features* features) noexcept nogil:
+    cdef void transform(self, const ScaledRow* x, ScaledRow* phi) noexcept nogil:
         cdef float scale = x.factor * <float>(self.current_bandwidth() * self.turns_per_unit)
         cdef double typical = self.counters.mean_squared_norm
         self.project(x.dense)
-        self.squared_norm = kernels.random_features(self.angle, scale, self.mean, self.inverse, self.raw, self.features, self.n_frequencies)
+        self.squared_norm = kernels.random_features(
+            self.angle, scale, self.mean, self.inverse, self.raw, self.features, self.n_frequencies
+        )
         self.factor = 1.0
         if self.squared_norm > 0.0:
-            self.factor = 1.0 / sqrt(sqrt(self.squared_norm * (typical if typical > 0.0 else self.squared_norm)))
-        self.last_features(features)
+            self.factor = 1.0 / sqrt(
+                sqrt(self.squared_norm * (typical if typical > 0.0 else self.squared_norm))
+            )
+        self.last_features(phi)
 
-    cdef void last_features(self, Features* features) noexcept nogil:
-        features.dense, features.d, features.factor, features.bias = self.features, 2 * self.n_frequencies, <float>self.factor, 0.0
-        features.indices, features.values, features.n, features.sparse_factor, features.sparse_bias = NULL, NULL, 0, 1.0, 0.0
-        features.squared_norm = self.squared_norm * self.factor * self.factor
+    cdef void last_features(self, ScaledRow* phi) noexcept nogil:
+        phi.dense, phi.d = self.features, 2 * self.n_frequencies
+        phi.factor, phi.bias = <float>self.factor, 0.0
+        phi.indices, phi.values, phi.n = NULL, NULL, 0
+        phi.sparse_factor, phi.sparse_bias = 1.0, 0.0
+        phi.squared_norm = self.squared_norm * self.factor * self.factor
 
-    cdef void update_stats(self, const Features* x) noexcept nogil:
+    cdef void update_stats(self, const ScaledRow* x) noexcept nogil:
         """Update the statistics by the row that was transformed last."""
         cdef FeatureCounters* counters = self.counters
         cdef double dot = kernels.dot_and_keep(x.dense, x.factor, self.previous, self.d), rate
         counters.n_rows += 1.0
-        counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * max(1.0 / (counters.n_rows + FIRST_DIMENSION), self.forget)
-        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
+        rate = max(1.0 / (counters.n_rows + FIRST_DIMENSION), self.forget)
+        counters.inverse_dimension += (self.dot_factor * (dot * dot) - counters.inverse_dimension) * rate
+        rate = max(1.0 / counters.n_rows, max(0.001, self.forget))
+        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * rate
         if counters.n_rows < EVERY_ROW_UNTIL or <int64_t>counters.n_rows % STATS_INTERVAL == 0:
             counters.n_counted += 1.0
             rate = max(1.0 / counters.n_counted, min(1.0, STATS_INTERVAL * self.forget))
-            kernels.update_mean_var(self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.n_frequencies)
-        if counters.n_rows >= counters.next_inverse:  # 1/sd moves slowly: every row at first, then after each further 1 %
+            kernels.update_mean_var(
+                self.raw, self.mean, self.var, <float>rate, <float>(1.0 - rate), 2 * self.n_frequencies
+            )
+        # 1/sd moves slowly: every row at first, then after each further 1 %
+        if counters.n_rows >= counters.next_inverse:
             counters.next_inverse = counters.n_rows + 1.0 + floor(counters.n_rows * 0.01)
             kernels.inverse_root(self.var, self.inverse, 2 * self.n_frequencies)
             self.apply_bank_scale()
@@ -125,7 +145,8 @@ cdef class RandomFeatures(Stage):
         cdef Py_ssize_t g, n
         cdef float l
         for g in range(self.groups):
-            n, l = min(self.group_size, self.n_frequencies - g * self.group_size), <float>self.bank_scale[g % 2]
+            n = min(self.group_size, self.n_frequencies - g * self.group_size)
+            l = <float>self.bank_scale[g % 2]
             kernels.multiply(self.inverse + g * self.group_size, l, n)
             kernels.multiply(self.inverse + self.n_frequencies + g * self.group_size, l, n)
 
@@ -139,11 +160,12 @@ cdef class RandomFeatures(Stage):
     cdef void project_back(self) noexcept nogil:
         """From `angle` to `columns`."""
         cdef Py_ssize_t i
-        for i in range(self.n_frequencies, self.groups * self.group_size):  # an odd number of frequencies leaves one over
+        # an odd number of frequencies leaves one over
+        for i in range(self.n_frequencies, self.groups * self.group_size):
             self.angle[i] = 0.0
         kernels.project_back(
-            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies, self.group_size,
-            self.work, self.columns,
+            self.sign, self.groups, self.blocks, self.angle, self.relevance, self.d, self.copies,
+            self.group_size, self.work, self.columns,
         )
 
     cdef void add_bank_gradients(self, const float* feature_gradient, double rate) noexcept nogil:
@@ -153,11 +175,17 @@ cdef class RandomFeatures(Stage):
         for g in range(self.groups):
             n = min(self.group_size, self.n_frequencies - g * self.group_size)
             squared_norms[g % 2] += kernels.sum_squares(feature_gradient + g * self.group_size, n)
-            squared_norms[g % 2] += kernels.sum_squares(feature_gradient + self.n_frequencies + g * self.group_size, n)
+            squared_norms[g % 2] += kernels.sum_squares(
+                feature_gradient + self.n_frequencies + g * self.group_size, n
+            )
         for g in range(2):
-            self.bank_gradient[g] += rate * (squared_norms[g] / self.bank_scale[g] ** 2 - self.bank_gradient[g])
+            self.bank_gradient[g] += rate * (
+                squared_norms[g] / self.bank_scale[g] ** 2 - self.bank_gradient[g]
+            )
 
-    cdef void learn_relevance(self, const float* feature_gradient, const float* linear_gradient) noexcept nogil:
+    cdef void learn_relevance(
+        self, const float* feature_gradient, const float* linear_gradient
+    ) noexcept nogil:
         """Update relevance and scales by the gradients at the row that was transformed last; overwrites its angles."""
         cdef FeatureCounters* counters = self.counters
         cdef double* bank = self.bank_gradient
@@ -167,16 +195,24 @@ cdef class RandomFeatures(Stage):
         kernels.angle_slopes(feature_gradient, self.inverse, self.raw, self.angle, self.n_frequencies)
         self.project_back()
         counters.n_gradients += 1.0
-        rate = <float>max(GRADIENT_WINDOW / (counters.n_gradients + GRADIENT_WINDOW), min(1.0, STATS_INTERVAL * self.forget))
+        rate = <float>max(
+            GRADIENT_WINDOW / (counters.n_gradients + GRADIENT_WINDOW),
+            min(1.0, STATS_INTERVAL * self.forget)
+        )
         self.add_bank_gradients(feature_gradient, rate)
-        total = kernels.update_slopes(scale, self.columns, <float>self.row_length, linear_gradient, rate, self.slope, self.d)
-        if counters.n_gradients >= counters.next_relevance and total > 0.0:  # the features change with it: seldom, after each further 10 %
+        total = kernels.update_slopes(
+            scale, self.columns, <float>self.row_length, linear_gradient, rate, self.slope, self.d
+        )
+        # the features change with it: seldom, after each further 10 %
+        if counters.n_gradients >= counters.next_relevance and total > 0.0:
             counters.next_relevance = 1.1 * counters.n_gradients + 8.0
             for j in range(self.d):
                 self.relevance[j] = <float>sqrt(<double>self.slope[j] * self.d / total)
             if bank[0] + bank[1] > 0.0:
                 for j in range(2):
-                    share = min(2.0 - MIN_BANK_WEIGHT, max(MIN_BANK_WEIGHT, 2.0 * bank[j] / (bank[0] + bank[1])))
+                    share = min(
+                        2.0 - MIN_BANK_WEIGHT, max(MIN_BANK_WEIGHT, 2.0 * bank[j] / (bank[0] + bank[1]))
+                    )
                     self.bank_scale[j] = sqrt(share)
 
     def projections(self, x):

@@ -7,7 +7,9 @@ from libc.string cimport memcpy
 from superarm.native.types cimport Draw
 
 
-cdef inline void best_first(const float* s, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t* labels) noexcept nogil:
+cdef inline void best_first(
+    const float* s, const Py_ssize_t* drawn, Py_ssize_t m, Py_ssize_t* labels
+) noexcept nogil:
     """The labels of ``drawn``, by their scores; of equals, the one that was drawn first."""
     cdef Py_ssize_t i, l, r
     for i in range(m):
@@ -60,7 +62,9 @@ cdef inline Py_ssize_t position(const Py_ssize_t* values, Py_ssize_t n, Py_ssize
     return low
 
 
-cdef inline void softmax(const float* s, const Py_ssize_t* labels, Py_ssize_t n, double sharpness, double* p) noexcept nogil:
+cdef inline void softmax(
+    const float* s, const Py_ssize_t* labels, Py_ssize_t n, double sharpness, double* p
+) noexcept nogil:
     """p_i = softmax(sharpness s) over the given labels, in their order."""
     cdef Py_ssize_t i
     cdef float a = <float>sharpness, high = s[labels[0]]

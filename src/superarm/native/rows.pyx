@@ -18,11 +18,15 @@ cdef class RowBlock:
     """
 
     def __init__(self, dense=None, indices=None, values=None, starts=None, Py_ssize_t width=0):
-        if dense is not None and not (dense.dtype == np.float32 and dense.ndim == 2 and dense.flags.c_contiguous):
+        if dense is not None and not (
+            dense.dtype == np.float32 and dense.ndim == 2 and dense.flags.c_contiguous
+        ):
             raise TypeError("dense must be a float32 matrix in C order")
         if starts is not None:
             kinds = (indices.dtype, values.dtype, starts.dtype)
-            if kinds != (np.int32, np.float32, np.int64) or not all(a.flags.c_contiguous for a in (indices, values, starts)):
+            if kinds != (np.int32, np.float32, np.int64) or not all(
+                a.flags.c_contiguous for a in (indices, values, starts)
+            ):
                 raise TypeError("indices, values and starts must be int32, float32 and int64 vectors")
             if dense is not None and len(dense) != len(starts) - 1:
                 raise ValueError("both parts must have as many rows")
@@ -42,7 +46,8 @@ cdef class RowBlock:
         row.dense, row.d = self.dense_data + i * self.d, self.d
         row.indices, row.values, row.n = NULL, NULL, 0
         if self.starts_data != NULL:
-            row.indices, row.values = self.indices_data + self.starts_data[i], self.values_data + self.starts_data[i]
+            row.indices = self.indices_data + self.starts_data[i]
+            row.values = self.values_data + self.starts_data[i]
             row.n = self.starts_data[i + 1] - self.starts_data[i]
 
     cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil:

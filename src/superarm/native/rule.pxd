@@ -11,7 +11,8 @@ cdef class RuleKernel(Stage):
     cdef public uint64_t seed
     cdef double* draw_state  # what deciding moves: a Cursor may stand in for it
     cdef readonly Py_ssize_t n_draw_state
-    cdef readonly bint failed  # a rule in plain Python has raised; its kernel has the exception
+    cdef bint failed  # a rule in plain Python has raised `error`, which `take_error` hands over
+    cdef object error
 
     # What must be known about sets of (at most) m out of n labels is made here, with the interpreter, before `choose`.
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
@@ -20,8 +21,11 @@ cdef class RuleKernel(Stage):
     # Fill in the draw; moves nothing. This one shows the top set.
     cdef void choose(self, const DrawContext* context, Draw* draw) noexcept nogil
     # The positions of the best ``count`` scores, best first; of equal ones, the first comes first.
-    cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil
+    cdef void best_positions(
+        self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count
+    ) noexcept nogil
     # A decision was made: move ``draw_state`` by what draw_log says.
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
-    # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that another system chose).
+    # An answer has come and was learnt from. draw_log is the decision's own (n_log 0 for a set that another system
+    # chose).
     cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil

@@ -14,6 +14,11 @@ cdef class RuleKernel(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         pass
 
+    def take_error(self) -> BaseException | None:
+        """Return what a rule in plain Python has raised in compiled code, and forget it."""
+        error, self.error, self.failed = self.error, None, False
+        return error
+
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0
 
@@ -23,11 +28,15 @@ cdef class RuleKernel(Stage):
         for i in range(context.m):
             draw.drawn[i] = draw.top[i]
 
-    cdef void best_positions(self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count) noexcept nogil:
+    cdef void best_positions(
+        self, const DrawContext* context, Py_ssize_t* positions, Py_ssize_t count
+    ) noexcept nogil:
         kernels.top_positions(context.scores, context.n, positions, count)
 
     cdef void on_decided(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         pass
 
-    cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
+    cdef void on_feedback(
+        self, const double* draw_log, Py_ssize_t n_log, const Answer* answer
+    ) noexcept nogil:
         pass

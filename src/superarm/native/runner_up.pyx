@@ -122,7 +122,9 @@ cdef class RunnerUpKernel(LeaveOutKernel):
             budget.cost = budget.cost * (1.0 - self.forget) + (<const LogHead*>draw_log).cost
         budget.pending = min(MAX_PENDING, budget.pending + 1.0)
 
-    cdef void on_feedback(self, const double* draw_log, Py_ssize_t n_log, const Answer* answer) noexcept nogil:
+    cdef void on_feedback(
+        self, const double* draw_log, Py_ssize_t n_log, const Answer* answer
+    ) noexcept nogil:
         cdef BudgetState* budget = <BudgetState*>self.draw_state
         budget.pending = floor(budget.pending * 0.5)
         self.answers[0] += 1.0

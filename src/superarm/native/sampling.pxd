@@ -7,7 +7,9 @@ from superarm.native.randomness cimport uniform
 from superarm.native.ranking cimport contains
 
 
-cdef inline void draw_uniform_set(Py_ssize_t n, Py_ssize_t m, uint64_t seed, int64_t round, uint64_t first, Py_ssize_t* drawn) noexcept nogil:
+cdef inline void draw_uniform_set(
+    Py_ssize_t n, Py_ssize_t m, uint64_t seed, int64_t round, uint64_t first, Py_ssize_t* drawn
+) noexcept nogil:
     """Draw m out of n positions, all sets alike (Floyd's algorithm), with the uniforms from number ``first`` on."""
     cdef Py_ssize_t i, at
     for i in range(m):
@@ -20,7 +22,9 @@ cdef inline double logp_uniform_set(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
     return lgamma(m + 1.0) + lgamma(n - m + 1.0) - lgamma(n + 1.0)
 
 
-cdef inline double log_dilute_order(const Py_ssize_t* drawn, const Py_ssize_t* top, Py_ssize_t m, Py_ssize_t n, double gamma) noexcept nogil:
+cdef inline double log_dilute_order(
+    const Py_ssize_t* drawn, const Py_ssize_t* top, Py_ssize_t m, Py_ssize_t n, double gamma
+) noexcept nogil:
     """Return log Z: of the dilute draw of these m out of n labels, in this order, around ``top``."""
     cdef Py_ssize_t i, inside = 0
     cdef double b = gamma / n, a = (1.0 - gamma) / m + b, rest, total = 0.0, product = 1.0

@@ -15,20 +15,20 @@ part stands a constant feature. Multiplying all features by a number changes not
 **One bad value cannot spoil a column.** A value far outside counts as the edge of what is usual. For each column,
 with n values counted, of which a share `nonmode_share` is not the mode (many columns are 0 nearly always):
 
-    limit = 4 sqrt(var / nonmode_share)                             no limit while var = 0: a constant column has no scale yet
+    limit = 4 sqrt(var / nonmode_share)           no limit while var = 0: a constant column has no scale yet
     c     = clip(x - mean, ±limit)
     rate  = max(1 / (n + 1), forget)
     mean += rate c;   var = (1 - rate) (var + rate c^2);   nonmode_share += rate (1[x is not the mode] - nonmode_share)
 
 so that a value moves the mean by at most rate times the limit and multiplies the variance by at most
-1 + 16 rate / nonmode_share. The first values are kept until there are 16: up to there, mean and variance are theirs, none
-counting as farther from their median than 6 times the median of the distances that are not 0; the mode is that
-median. A column that changes is followed:
+1 + 16 rate / nonmode_share. The first values are kept until there are 16: up to there, mean and variance are
+theirs, none counting as farther from their median than 6 times the median of the distances that are not 0; the
+mode is that median. A column that changes is followed:
 
     wider, moved   more than half of the values that are not the usual one lie outside, by a running mean with a rate of
                    0.02: n is set to 32 at most, rate to 0.1 at least
-    narrower       mean, var and nonmode_share of every 4th row, at a rate of 0.016, are kept as well. Where var / nonmode_share is there
-                   less than 1/64 of what it is here, they are taken over, and n = 250
+    narrower       mean, var and nonmode_share of every 4th row, at a rate of 0.016, are kept as well. Where
+                   var / nonmode_share is there less than 1/64 of what it is here, they are taken over, and n = 250
     new            what comes first in a column that was constant has no limit, and may be bad. While nonmode_share is below
                    8 rate (and 1/4), a value that is 32 times nearer to the mode than the root of var / nonmode_share
                    begins anew: mean is the mode, var = nonmode_share (x - mode)^2
@@ -36,8 +36,8 @@ median. A column that changes is followed:
 What moves slowly is renewed seldom: 1 / sd, the limits and whether a column is narrower, with every row at first, then
 after each further 1 %, or 100 rows; with every row while a column is wider or moved.
 
-**Huge values.** A number beyond ±10^15 counts as ±10^15, so that no square leaves float32: an identifier of 19 digits is a
-constant column, not a row that nothing can be learnt from. NaN and infinity are refused.
+**Huge values.** A number beyond ±10^15 counts as ±10^15, so that no square leaves float32: an identifier of 19
+digits is a constant column, not a row that nothing can be learnt from. NaN and infinity are refused.
 
 **Named rows** (data/columns.py): the first ``n_numbers`` dense columns are numbers, and column n_numbers + j says
 whether number j is missing. Then z_j = 0, and its statistics stay. All dense columns after the numbers are marks of 0
@@ -73,9 +73,11 @@ cdef class Scaling(Stage):
     def __init__(self, Py_ssize_t d, Py_ssize_t width):
         self.d, self.width = d, width
 
-    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
-        x.dense, x.d, x.factor, x.bias = row.dense, row.d, 1.0, 0.0
-        x.indices, x.values, x.n, x.sparse_factor, x.sparse_bias = row.indices, row.values, row.n, 1.0, 0.0
+    cdef void scale(self, const Row* row, ScaledRow* x) noexcept nogil:
+        x.dense, x.d = row.dense, row.d
+        x.factor, x.bias = 1.0, 0.0
+        x.indices, x.values, x.n = row.indices, row.values, row.n
+        x.sparse_factor, x.sparse_bias = 1.0, 0.0
         x.squared_norm = 0.0
 
     cdef void update_stats(self, const Row* row) noexcept nogil:
@@ -102,7 +104,7 @@ cdef class UnitScaling(Scaling):
         Scaling.__init__(self, d, width)
         self.bias = bias
 
-    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
+    cdef void scale(self, const Row* row, ScaledRow* x) noexcept nogil:
         cdef float total = 0.0, factor = 1.0
         cdef double wide = 0.0, squared_norm = 1.0
         cdef Py_ssize_t i
@@ -123,8 +125,10 @@ cdef class UnitScaling(Scaling):
                 factor = <float>(1.0 / sqrt(wide))
                 if not (0.0 < factor <= MAX_FLOAT):
                     squared_norm = INFINITY
-        x.dense, x.d, x.factor = row.dense, row.d, factor
-        x.indices, x.values, x.n, x.sparse_factor = row.indices, row.values, row.n, factor
+        x.dense, x.d = row.dense, row.d
+        x.factor = factor
+        x.indices, x.values, x.n = row.indices, row.values, row.n
+        x.sparse_factor = factor
         x.bias = <float>self.bias if self.d > 0 else 0.0
         x.sparse_bias = 0.0 if self.d > 0 else <float>self.bias
         x.squared_norm = squared_norm
@@ -170,11 +174,13 @@ cdef class StandardScaling(Scaling):
     cdef double squared_norm  # |z|^2
 
     def __init__(
-        self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0, Py_ssize_t n_numbers=0
+        self, Py_ssize_t d, Py_ssize_t width, double bias, double sparse_bias, double forget=0.0,
+        Py_ssize_t n_numbers=0,
     ):
         Scaling.__init__(self, d, width)
         self.bias, self.sparse_bias, self.forget, self.n_numbers = bias, sparse_bias, forget, n_numbers
-        self.mean, self.var, self.inverse = self.floats("mean", d), self.floats("var", d), self.floats("inverse", d)
+        self.mean, self.var = self.floats("mean", d), self.floats("var", d)
+        self.inverse = self.floats("inverse", d)
         self.counters = <ScalingCounters*>self.doubles("counters", sizeof(ScalingCounters) // sizeof(double))
         self.n_values = self.floats("n_values", d)
         self.mode, self.nonmode_share = self.floats("mode", d), self.floats("nonmode_share", d)
@@ -190,9 +196,11 @@ cdef class StandardScaling(Scaling):
         self.x = self.repaired
         self.sparse_z = self.scratch_floats("sparse_z", width)
 
-    cdef void scale(self, const Row* row, Features* x) noexcept nogil:
-        x.dense, x.d, x.factor, x.bias = self.z, self.d, 1.0, <float>self.bias if self.d > 0 else 0.0
-        x.indices, x.values, x.n, x.sparse_factor = row.indices, self.sparse_z, row.n, 1.0
+    cdef void scale(self, const Row* row, ScaledRow* x) noexcept nogil:
+        x.dense, x.d = self.z, self.d
+        x.factor, x.bias = 1.0, <float>self.bias if self.d > 0 else 0.0
+        x.indices, x.values, x.n = row.indices, self.sparse_z, row.n
+        x.sparse_factor = 1.0
         x.sparse_bias = <float>self.sparse_bias if self.width > 0 else 0.0
         x.squared_norm = 0.0
         if self.d > 0:
@@ -200,7 +208,7 @@ cdef class StandardScaling(Scaling):
         if self.width > 0:
             x.squared_norm += self.scale_sparse(row)
 
-    cdef double scale_dense(self, const Row* row, Features* out) noexcept nogil:
+    cdef double scale_dense(self, const Row* row, ScaledRow* out) noexcept nogil:
         """Fill z and its factor. Return its squared length, infinite where a step must be refused."""
         cdef const float* x = row.dense
         cdef float* z = self.z
@@ -231,7 +239,8 @@ cdef class StandardScaling(Scaling):
         cdef float* z = self.sparse_z
         cdef Py_ssize_t i, n = row.n
         cdef float v, total = 0.0, scale
-        cdef double rows = self.n_sparse_rows[0] + 2.0, rest = 1.0 - self.sparse_bias * self.sparse_bias, ratio
+        cdef double ratio, rows = self.n_sparse_rows[0] + 2.0
+        cdef double rest = 1.0 - self.sparse_bias * self.sparse_bias
         for i in range(n):
             ratio = rows / (self.df[row.indices[i]] + 1.0)
             v = row.values[i]
@@ -265,14 +274,17 @@ cdef class StandardScaling(Scaling):
             for j in range(n):
                 if x[n + j] == 0.0:
                     self.update_numbers(x, j, j + 1)
-            kernels.update_mean_var(x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n)
+            kernels.update_mean_var(
+                x + n, self.mean + n, self.var + n, <float>rate, <float>(1.0 - rate), d - n
+            )
         counters.n_rows += 1.0
-        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * max(1.0 / counters.n_rows, max(0.001, self.forget))
+        rate = max(1.0 / counters.n_rows, max(0.001, self.forget))
+        counters.mean_squared_norm += (self.squared_norm - counters.mean_squared_norm) * rate
         if counters.n_rows >= counters.next_refresh:
             counters.next_refresh = counters.n_rows + 1.0
             if kernels.refresh_limits(
-                self.mean, self.var, self.n_values, self.nonmode_share, self.outlier_rate, self.fast_mean, self.fast_var,
-                self.fast_nonmode_share, self.limit, d if n == 0 else n,
+                self.mean, self.var, self.n_values, self.nonmode_share, self.outlier_rate, self.fast_mean,
+                self.fast_var, self.fast_nonmode_share, self.limit, d if n == 0 else n,
             ) == 0:
                 counters.next_refresh += min(100.0, floor(counters.n_rows * 0.01))
             kernels.inverse_root(self.var, self.inverse, d)
@@ -293,7 +305,8 @@ cdef class StandardScaling(Scaling):
             )
         kernels.update_clipped(
             x + first, self.mean + first, self.var + first, self.n_values + first, self.mode + first,
-            self.nonmode_share + first, self.outlier_rate + first, self.limit + first, <float>self.forget, last - first,
+            self.nonmode_share + first, self.outlier_rate + first, self.limit + first, <float>self.forget,
+            last - first,
         )
 
     cdef void init_stats(self, Py_ssize_t j, float x) noexcept nogil:
@@ -317,12 +330,15 @@ cdef class StandardScaling(Scaling):
         mean /= n
         self.mean[j] = self.fast_mean[j] = middle + <float>mean
         self.var[j] = self.fast_var[j] = <float>max(0.0, square / n - mean * mean)
-        self.mode[j], self.nonmode_share[j], self.fast_nonmode_share[j] = middle, <float>(n - zeros) / n, <float>(n - zeros) / n
+        self.mode[j] = middle
+        self.nonmode_share[j] = self.fast_nonmode_share[j] = <float>(n - zeros) / n
         self.n_values[j] = n
         if n == N_FIRST:  # they are not needed any more
             for i in range(N_FIRST):
                 first[i] = 0.0
-            self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j])) if self.var[j] > 0.0 else MAX_FLOAT
+            self.limit[j] = MAX_FLOAT
+            if self.var[j] > 0.0:
+                self.limit[j] = <float>(4.0 * sqrt(self.var[j] / self.nonmode_share[j]))
 
     cdef void update_sparse(self, const Row* row) noexcept nogil:
         cdef Py_ssize_t i, j

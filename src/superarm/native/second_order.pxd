@@ -1,5 +1,5 @@
 from superarm.native.core cimport LinearCore
-from superarm.native.types cimport Features
+from superarm.native.types cimport ScaledRow
 
 
 cdef class CoordinateCore(LinearCore):
@@ -10,4 +10,4 @@ cdef class CoordinateCore(LinearCore):
     cdef Py_ssize_t n_sparse
     cdef Py_ssize_t* features  # of the sparse ones, their rows of W; the constant's is ``width``
 
-    cdef void read_coordinates(self, const Features* x) noexcept nogil
+    cdef void read_coordinates(self, const ScaledRow* x) noexcept nogil

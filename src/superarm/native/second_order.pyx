@@ -17,7 +17,7 @@ cdef class CoordinateCore(LinearCore):
         self.z = self.scratch_doubles("z", scaling.d + scaling.width + 2)
         self.features = self.scratch_intp("features", scaling.width + 1)
 
-    cdef void read_coordinates(self, const Features* x) noexcept nogil:
+    cdef void read_coordinates(self, const ScaledRow* x) noexcept nogil:
         """Fill in the coordinates of a row as it reaches the weights."""
         cdef Py_ssize_t i, width = self.weights.width
         cdef double* z = self.z
@@ -109,16 +109,21 @@ cdef class SOBADiagonalCore(SOBACore):
         """A += z z', theta -= g, W = theta / A on the weights of label r, where g = scale x."""
         cdef const double* z = self.z + self.n_dense
         cdef Py_ssize_t i, at = r * self.A.stride
-        kernels.soba_step(self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.z, scale, P, self.n_dense)
+        kernels.soba_step(
+            self.weights.dense + at, self.A.dense + at, self.theta.dense + at, self.z, scale, P, self.n_dense
+        )
         for i in range(self.n_sparse):
             at = self.features[i] * self.k + r
-            kernels.soba_step(self.weights.sparse + at, self.A.sparse + at, self.theta.sparse + at, z + i, scale, P, 1)
+            kernels.soba_step(
+                self.weights.sparse + at, self.A.sparse + at, self.theta.sparse + at, z + i, scale, P, 1
+            )
 
 
 cdef class SOBAFullCore(SOBACore):
     """A^-1 is kept whole."""
 
-    cdef double* inverse  # size x size: label by label in the dense part, then feature by feature in the sparse part
+    # size x size: label by label in the dense part, then feature by feature in the sparse part
+    cdef double* inverse
     cdef double* u
     cdef Py_ssize_t label_size  # dense weights of a label, its constant included
     cdef Py_ssize_t size
@@ -146,7 +151,10 @@ cdef class SOBAFullCore(SOBACore):
         for i in range(self.n_dense + self.n_sparse):
             v = scale * self.z[i]
             if v != 0.0:
-                kernels.add_difference(self.u, v, self.inverse + self.place(other, i) * n, self.inverse + self.place(y, i) * n, n)
+                kernels.add_difference(
+                    self.u, v, self.inverse + self.place(other, i) * n, self.inverse + self.place(y, i) * n,
+                    n
+                )
         for i in range(self.n_dense + self.n_sparse):
             total += scale * self.z[i] * (self.u[self.place(other, i)] - self.u[self.place(y, i)])
         return total
@@ -181,14 +189,16 @@ cdef class NewtronCore(CoordinateCore):
     cdef double* norm  # |V|^2
     cdef readonly double alpha, beta, D
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double alpha, double beta, double D):
+    def __init__(
+        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double alpha, double beta, double D
+    ):
         CoordinateCore.__init__(self, k, scaling, rule)
         self.alpha, self.beta, self.D = alpha, beta, D
         self.stages["A"] = self.A = Weights(k, scaling.d, scaling.width, 1.0 / D)
         self.stages["b"] = self.b = Weights(k, scaling.d, scaling.width)
         self.norm = self.doubles("squared_norm", 1)
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         cdef Py_ssize_t r
         cdef double norm = sqrt(self.norm[0])
         cdef float shrink
@@ -203,7 +213,9 @@ cdef class NewtronCore(CoordinateCore):
         cdef const Py_ssize_t* eligible = round.eligible
         cdef const double* z
         cdef Py_ssize_t i, at, n = round.n, drawn = round.drawn[0]
-        cdef double P = exp(round.log_propensity), p = 0.0, mean = 0.0, factor, kappa, gW, weight, slope, away, change = 0.0
+        cdef double P = exp(
+            round.log_propensity
+        ), p = 0.0, mean = 0.0, factor, kappa, gW, weight, slope, away, change = 0.0
         cdef double* c = self.c
         if n == 1:
             return True
@@ -233,13 +245,15 @@ cdef class NewtronCore(CoordinateCore):
         z = self.z + self.n_dense
         for i in range(self.n_sparse):  # labels with c = 0 keep what they have: W is b / A already
             change += self.step(
-                self.weights.sparse, self.A.sparse, self.b.sparse, self.features[i] * self.k, c, self.k, z[i], weight, slope
+                self.weights.sparse, self.A.sparse, self.b.sparse, self.features[i] * self.k, c, self.k, z[i],
+                weight, slope,
             )
         self.norm[0] += change
         return True
 
     cdef inline double step(
-        self, float* w, float* a, float* b, Py_ssize_t at, const double* z, Py_ssize_t n, double c, double weight, double slope
+        self, float* w, float* a, float* b, Py_ssize_t at, const double* z, Py_ssize_t n, double c,
+        double weight, double slope,
     ) noexcept nogil:
         """On n numbers from place ``at`` on: a label's in the dense part, a feature's in the sparse part."""
         return kernels.newtron_step(w + at, a + at, b + at, z, c, weight, slope, n)

@@ -3,8 +3,8 @@
 The model: p = softmax(W x~), Pr(f = 1) = sum_{r in S} p_r, x~ the row on one scale (scaling.pyx).
 
 **The update.** W += step (post - p) x~ with a constant step (dense part: what is too small to matter is left out;
-sparse part: at the pace of each label and feature, sparse_steps.pyx); predictions use the running average A (averaging.pyx).
-A constant step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
+sparse part: at the pace of each label and feature, sparse_steps.pyx); predictions use the running average A
+(averaging.pyx). A constant step escapes local optima, the average removes its noise. With the scores s of W and s' of A,
 
     p     softmax at  0.5 s + 0.5 s'                        where the gradient is taken
     post  softmax at  (1 - average_share) s + average_share s',  times the likelihood of the answer, renormalised
@@ -12,7 +12,8 @@ A constant step escapes local optima, the average removes its noise. With the sc
     several answers about one row: a likelihood for each label
 
 On a miss, the labels that were not shown give a share ``revive`` of their part of post to each other in proportion
-to 1 / (mean_posterior + 0.01/k), mean_posterior being the running average of post: a label that hardly ever has any is revived.
+to 1 / (mean_posterior + 0.01/k), mean_posterior being the running average of post: a label that hardly ever has any
+is revived.
 
 **Rows with both parts** have one softmax over the sum of both scores, and a gate for each part (likelihood.pyx):
 
@@ -30,12 +31,13 @@ from superarm.native.averaging cimport AveragedWeights, ScorePair, averaging_rat
 from superarm.native.core cimport Core
 from superarm.native.cpu cimport kernels
 from superarm.native.curves cimport Curves
-from superarm.native.likelihood cimport Gate, Noise, add_gated, gate_gradient, given_bit, step_gate, times_likelihood
-from superarm.native.linear cimport safe_to_add
+from superarm.native.likelihood cimport Gate, Noise, add_gated, gate_gradient, given_bit, step_gate
+from superarm.native.likelihood cimport times_likelihood
+from superarm.native.linear cimport norm_is_safe
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.sparse_steps cimport SparseStepSizes
-from superarm.native.types cimport Answer, Features, Round, Row
+from superarm.native.types cimport Answer, Round, Row, ScaledRow
 
 cdef double POSTERIOR_WINDOW = 3.0  # of the running average of post
 
@@ -71,7 +73,8 @@ cdef class SetLogitCore(Core):
     cdef Gate* dense_gate  # u
     cdef Gate* sparse_gate  # v
     # scratch space:
-    cdef ScorePair dense_scores  # of rows with both parts, before u; those of the sparse part are with the weights
+    # of rows with both parts, before u; those of the sparse part are with the weights
+    cdef ScorePair dense_scores
     cdef float* last  # the scores of W
     cdef float* mixed
     cdef float* exp_scratch
@@ -79,22 +82,26 @@ cdef class SetLogitCore(Core):
     cdef double* post
     cdef double* c  # p of the dense part, then its step
     cdef double* sparse_c  # of the sparse part
+    cdef double* revive_weights  # by which labels that were not shown share what they give, on a miss
 
     def __init__(
-        self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step,
-        double sparse_step, double average_share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
+        self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step, double sparse_step,
+        double average_share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
         double false_yes=0.0, double false_no=0.0, Py_ssize_t none_label=-1,
     ):
         cdef Py_ssize_t d = scaling.d, width = scaling.width
         Core.__init__(self, k, scaling, rule)
-        self.step, self.sparse_step, self.average_share, self.revive, self.none_label = step, sparse_step, average_share, revive, none_label
+        self.step, self.sparse_step, self.average_share = step, sparse_step, average_share
+        self.revive, self.none_label = revive, none_label
         self.noise = Noise(false_yes, false_no)
         self.weights = AveragedWeights(k, d, width, forget)
         self.curves = Curves(k, d, curves if d > 0 else 0, seed, bias, forget)
         self.step_sizes = SparseStepSizes(k, width, sparse_step, forget)
         self.stages |= {"weights": self.weights, "curves": self.curves, "step_sizes": self.step_sizes}
         self.mixed_rows = d > 0 and width > 0
-        self.dense_gate = <Gate*>self.doubles("part_gates.gates", 2 * sizeof(Gate) // sizeof(double) if self.mixed_rows else 0)
+        self.dense_gate = <Gate*>self.doubles(
+            "part_gates.gates", 2 * sizeof(Gate) // sizeof(double) if self.mixed_rows else 0
+        )
         self.sparse_gate = self.dense_gate + 1
         if self.mixed_rows:
             self.dense_gate.value = self.sparse_gate.value = 1.0
@@ -107,12 +114,13 @@ cdef class SetLogitCore(Core):
         self.post = self.scratch_doubles("post", k)
         self.c = self.scratch_doubles("c", k)
         self.sparse_c = self.scratch_doubles("sparse_c", k)
+        self.revive_weights = self.scratch_doubles("revive_weights", k)
 
     def on_labels_added(self, Py_ssize_t before) -> None:
         """Give labels from ``before`` on, which are new, a mean posterior of 0: they are tried first."""
         self.arrays["mean_posterior"][before:] = 0.0
 
-    cdef void score(self, const Features* x, float* s) noexcept nogil:
+    cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         if self.weights.width > 0:
             self.weights.score_sparse(x)
         if self.weights.d == 0:
@@ -124,7 +132,7 @@ cdef class SetLogitCore(Core):
         if self.mixed_rows:
             self.add_sparse_part(s, self.weights.sparse_scores.average, self.dense_scores.average)
 
-    cdef void score_last(self, const Features* x) noexcept nogil:
+    cdef void score_last(self, const ScaledRow* x) noexcept nogil:
         """Fill in the scores of the last weights, at the row that was scored last."""
         if self.weights.d == 0:
             memcpy(self.last, self.weights.sparse_scores.last, self.k * sizeof(float))
@@ -144,7 +152,7 @@ cdef class SetLogitCore(Core):
         cdef double* sparse_c = self.sparse_c
         cdef double* post = self.post
         cdef double rate
-        if not safe_to_add(c, 0, round.x):
+        if not norm_is_safe(round.x):
             return False
         self.score_last(round.x)
         self.set_posterior(round, answer)
@@ -170,13 +178,16 @@ cdef class SetLogitCore(Core):
                 self.post[r] = 0.0
             self.post[answer.label] = 1.0
             return
-        kernels.mix_scores(round.s, self.last, <float>self.average_share, <float>(1.0 - self.average_share), self.mixed, k)
+        kernels.mix_scores(
+            round.s, self.last, <float>self.average_share, <float>(1.0 - self.average_share), self.mixed, k
+        )
         kernels.softmax(self.mixed, self.post, self.exp_scratch, k)
         if answer.likelihood != NULL:
             times_likelihood(self.post, k, answer.likelihood)
         else:
             given_bit(
-                self.post, k, &self.noise, round, answer.hit, self.revive, self.none_label, self.mean_posterior, self.c
+                self.post, k, &self.noise, round, answer.hit, self.revive, self.none_label, self.mean_posterior,
+                self.revive_weights,
             )
 
     cdef void set_probabilities(self, const Round* round, const Answer* answer) noexcept nogil:
@@ -205,7 +216,9 @@ cdef class SetLogitCore(Core):
             self.learn_part_gate(self.dense_gate, q, self.dense_scores.average, round, answer)
             self.learn_part_gate(self.sparse_gate, q, self.weights.sparse_scores.average, round, answer)
 
-    cdef void learn_part_gate(self, Gate* gate, const double* q, const float* a, const Round* round, const Answer* answer) noexcept nogil:
+    cdef void learn_part_gate(
+        self, Gate* gate, const double* q, const float* a, const Round* round, const Answer* answer
+    ) noexcept nogil:
         step_gate(gate, gate_gradient(q, a, self.k, &self.noise, round, answer), self.weights.forget)
 
     cdef void set_sparse_probabilities(self) noexcept nogil:
@@ -225,7 +238,9 @@ cdef class SetLogitCore(Core):
         for r in range(self.k):
             p[r] = (1.0 - g) * p[r] + g * self.probabilities[r]
 
-    cdef void softmax_of_sum(self, const ScorePair* own, float gate, const ScorePair* other, double* p) noexcept nogil:
+    cdef void softmax_of_sum(
+        self, const ScorePair* own, float gate, const ScorePair* other, double* p
+    ) noexcept nogil:
         """p = softmax(mixed),  mixed = own + gate other, both at the midpoint"""
         cdef Py_ssize_t r
         for r in range(self.k):

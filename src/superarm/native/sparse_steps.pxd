@@ -1,6 +1,6 @@
 from superarm.native.averaging cimport AveragedWeights
 from superarm.native.stage cimport Stage
-from superarm.native.types cimport Features, Row
+from superarm.native.types cimport Row, ScaledRow
 
 
 cdef class SparseStepSizes(Stage):
@@ -12,5 +12,5 @@ cdef class SparseStepSizes(Stage):
     cdef float* float_c  # scratch: c as float
 
     # w_r += c_r x at each label's and feature's pace, for the sparse part; changes c.
-    cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil
+    cdef void step(self, AveragedWeights weights, double rate, double* c, const ScaledRow* x) noexcept nogil
     cdef void prefetch(self, const Row* row) noexcept nogil

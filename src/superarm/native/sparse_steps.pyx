@@ -38,19 +38,25 @@ cdef class SparseStepSizes(Stage):
         self.updates = self.doubles("updates", 1)
         self.float_c = self.scratch_floats("float_c", k)
 
-    cdef void step(self, AveragedWeights weights, double rate, double* c, const Features* x) noexcept nogil:
+    cdef void step(self, AveragedWeights weights, double rate, double* c, const ScaledRow* x) noexcept nogil:
         cdef Py_ssize_t i, j, k = self.k
         cdef double mean = kernels.label_errors(self.H, c, self.step_size, rate, k) / k
-        cdef double squared_norm = kernels.label_step_sizes(self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k)
+        cdef double squared_norm = kernels.label_step_sizes(
+            self.H, mean + TINY, MIN_ERROR_SHARE * mean + TINY, c, self.float_c, k
+        )
         cdef float squared_step = <float>(squared_norm / (self.step_size * self.step_size))
         cdef float v, inverse = <float>(1.0 / weights.averaging.sparse_omega)
         for i in range(x.n):
             j, v = x.indices[i], x.sparse_factor * x.values[i]
             self.G[j] += v * v * squared_step
-            kernels.adagrad_step(weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k)
+            kernels.adagrad_step(
+                weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k
+            )
         j, v = self.width, x.sparse_bias
         self.G[j] += v * v * squared_step
-        kernels.adagrad_step(weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k)
+        kernels.adagrad_step(
+            weights.sparse + 2 * k * j, self.float_c, v / (STEP_OFFSET + sqrtf(self.G[j])), inverse, k
+        )
         self.updates[0] += 1.0
         if self.updates[0] * self.forget > 1.0:
             self.updates[0] *= 0.5

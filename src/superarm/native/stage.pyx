@@ -86,6 +86,8 @@ cdef class Stage:
             raise ValueError(f"state must have the same arrays, got a difference in {', '.join(different)}")
         for name, array in own.items():
             saved = state[name]
-            if saved.dtype != array.dtype or saved.ndim != array.ndim or any(a > b for a, b in zip(saved.shape, array.shape)):
+            if saved.dtype != array.dtype or saved.ndim != array.ndim or any(
+                a > b for a, b in zip(saved.shape, array.shape)
+            ):
                 raise ValueError(name)
             array[tuple(slice(size) for size in saved.shape)] = saved

@@ -48,7 +48,9 @@ cdef class BoltzmannKernel(RuleKernel):
             if point < 0.0:
                 chosen = i
                 break
-        draw.drawn[0], draw.n_log, draw.log_propensity = chosen, n, log(P[chosen])
+        draw.drawn[0] = chosen
+        draw.n_log = n
+        draw.log_propensity = log(P[chosen])
 
 
 @lru_cache(maxsize=4096)
@@ -84,7 +86,10 @@ cdef void _fill_table(Py_ssize_t n, Py_ssize_t m, double a, double b, double* F)
 
 
 def log_order_probability(order, Py_ssize_t n, double gamma):
-    """Return log Z of an ordered dilute draw from n labels: ``order`` (intp) has each one's rank, from m on outside of Y^."""
+    """Return log Z of an ordered dilute draw from n labels.
+
+    ``order`` (intp) has each one's rank, from m on outside of Y^.
+    """
     ranks = np.arange(len(order))
     return log_dilute_order(intp_data(order), intp_data(ranks), len(order), n, gamma)
 

@@ -15,7 +15,10 @@ cpdef enum:
 
 
 def fill(uint64_t seed, uint64_t first, owned, sizes, double noise, X, y):
-    """Write rows from number ``first`` on to X (float32, n x N_FEATURES) and y (int64); ``owned`` (N_LABELS x N_OWNED) and ``sizes`` are int64."""
+    """Write rows from number ``first`` on to X (float32, n x N_FEATURES) and y (int64).
+
+    ``owned`` (N_LABELS x N_OWNED) and ``sizes`` are int64.
+    """
     cdef Py_ssize_t n = len(X)
     cdef const int64_t* own = int64_data(owned)
     cdef const int64_t* size = int64_data(sizes)

@@ -86,7 +86,9 @@ cdef Py_ssize_t write_places(int32_t* out, uint64_t mask, uint64_t seed, str tex
         else:
             while i < n:
                 c = PyUnicode_READ(kind, data, i)
-                if 97 <= c <= 122 or 48 <= c <= 57 or (c >= 128 and not is_word(c) and (c.isalnum() or combines(c))):
+                if 97 <= c <= 122 or 48 <= c <= 57 or (
+                    c >= 128 and not is_word(c) and (c.isalnum() or combines(c))
+                ):
                     h = with_letter(h, c)
                 elif c != 39 or i == start or i + 1 == n or not PyUnicode_READ(kind, data, i + 1).isalnum():
                     break
@@ -102,7 +104,8 @@ cdef Py_ssize_t write_places(int32_t* out, uint64_t mask, uint64_t seed, str tex
             out[added] = place((before * PAIRED) ^ h, mask)
             added += 1
         before = h
-        for j in range(start, i + 3 - PART_LETTERS if i - start > 2 else start):  # its two ends count as letters
+        # its two ends count as letters
+        for j in range(start, i + 3 - PART_LETTERS if i - start > 2 else start):
             part = seed ^ PART_OF
             part = with_letter(part, 32 if j == start else PyUnicode_READ(kind, data, j - 1))
             part = with_letter(part, PyUnicode_READ(kind, data, j))

@@ -12,7 +12,7 @@ cdef struct Row:
     Py_ssize_t n  # stored entries of the sparse part
 
 
-cdef struct Features:
+cdef struct ScaledRow:
     # As it reaches the weights: factor dense and a constant beside it, sparse_factor values and a constant beside them.
     const float* dense
     Py_ssize_t d
@@ -60,7 +60,7 @@ cdef struct Draw:
 cdef struct Round:
     # One round, as `learn` sees it.
     const Row* row
-    const Features* x
+    const ScaledRow* x
     const float* s  # scores of all labels, now, if `reads_scores`
     const Py_ssize_t* eligible  # labels that could be shown, increasing
     Py_ssize_t n

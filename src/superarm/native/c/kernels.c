@@ -3,12 +3,13 @@
 #include "kernels.h"
 
 #include "averaging.h"
-#include "random_features.h"
+#include "exponentials.h"
 #include "linear.h"
-#include "sparse_steps.h"
+#include "random_features.h"
 #include "ranking.h"
 #include "scaling.h"
 #include "second_order.h"
+#include "sparse_steps.h"
 
 const struct Kernels LEVEL = {
     /* linear.h */
@@ -22,10 +23,11 @@ const struct Kernels LEVEL = {
     .quadratic = quadratic, .soba_step = soba_step, .newtron_step = newtron_step,
     .add_difference = add_difference, .subtract = subtract,
     /* ranking.h */
-    .top_positions = top_positions, .exp_sum = exp_sum,
+    .top_positions = top_positions,
     /* averaging.h */
     .step_and_average = step_and_average, .step_rows = step_rows, .mix_scores = mix_scores,
-    .softmax = softmax,
+    /* exponentials.h */
+    .softmax = softmax, .exp_sum = exp_sum,
     /* sparse_steps.h */
     .label_errors = label_errors, .label_step_sizes = label_step_sizes, .adagrad_step = adagrad_step,
     /* random_features.h */

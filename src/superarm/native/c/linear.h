@@ -1,10 +1,12 @@
 /* Scores and steps of one matrix of weights (linear.pyx). */
+#include "kernels.h"
 
-static void scores(const float *restrict W, ptrdiff_t stride, ptrdiff_t k, ptrdiff_t d, const float *restrict x,
-                   float factor, float bias, float *restrict s) {
+static void scores(const float *restrict W, ptrdiff_t stride, ptrdiff_t k, ptrdiff_t d,
+                   const float *restrict x, float factor, float bias, float *restrict s) {
   ptrdiff_t r = 0;
   for (; r + 5 <= k; r += 5) { /* x is read once for five labels */
-    const float *w0 = W + r * stride, *w1 = w0 + stride, *w2 = w1 + stride, *w3 = w2 + stride, *w4 = w3 + stride;
+    const float *w0 = W + r * stride, *w1 = w0 + stride, *w2 = w1 + stride, *w3 = w2 + stride;
+    const float *w4 = w3 + stride;
     float a = 0, b = 0, c = 0, e = 0, g = 0;
     for (ptrdiff_t j = 0; j < d; j++) {
       float v = x[j];
@@ -35,7 +37,8 @@ static void axpy(float *restrict w, float c, const float *restrict x, ptrdiff_t 
 static void sparse_scores(const float *restrict W, ptrdiff_t k, const int32_t *restrict indices,
                           const float *restrict values, ptrdiff_t n, float factor, float *restrict s) {
   ptrdiff_t i = 0;
-  for (; i + 4 <= n; i += 4) { /* four features at a time: memory is asked for more at once, s is read less often */
+  /* four features at a time: memory is asked for more at once, s is read less often */
+  for (; i + 4 <= n; i += 4) {
     const float *w0 = W + indices[i] * k, *w1 = W + indices[i + 1] * k;
     const float *w2 = W + indices[i + 2] * k, *w3 = W + indices[i + 3] * k;
     const float a = factor * values[i], b = factor * values[i + 1];
@@ -62,8 +65,9 @@ static int all_finite(const float *restrict s, ptrdiff_t n) {
 }
 
 /* w_r += c_r (factor x, bias) for n pairs (r, c_r). */
-static void dense_add(float *restrict W, ptrdiff_t stride, const ptrdiff_t *restrict labels, const double *restrict c,
-                      ptrdiff_t n, const float *restrict x, ptrdiff_t d, float factor, float bias) {
+static void dense_add(float *restrict W, ptrdiff_t stride, const ptrdiff_t *restrict labels,
+                      const double *restrict c, ptrdiff_t n, const float *restrict x, ptrdiff_t d, float factor,
+                      float bias) {
   for (ptrdiff_t i = 0; i < n; i++) {
     const float g = (float)c[i], h = g * factor;
     float *restrict w = W + labels[i] * stride;

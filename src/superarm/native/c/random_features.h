@@ -1,6 +1,8 @@
 /* Random Fourier features of a row (random_features.pyx): projections, cosines and sines, and the way back. */
 #include <string.h>
 
+#include "kernels.h"
+
 #define LANES 16
 #define ROWS 16
 #define SIZE 256
@@ -77,8 +79,8 @@ static void over_rows(const float *restrict h, float *restrict out) {
 #undef KEEP
 
 /* Up to 256 columns (each times its relevance, if any), written `copies` times, as rows of lanes. */
-static void pad_and_repeat(const float *restrict z, const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies,
-                  float *restrict half, float *restrict wide) {
+static void pad_and_repeat(const float *restrict z, const float *restrict relevance, ptrdiff_t d,
+                           ptrdiff_t copies, float *restrict half, float *restrict wide) {
   if (relevance)
     for (ptrdiff_t j = 0; j < d; j++) half[j] = relevance[j] * z[j];
   else
@@ -114,7 +116,8 @@ static void project(const float *restrict sign, ptrdiff_t groups, ptrdiff_t bloc
 }
 
 /* The transpose of the rest of a stage: signs, and row i turned back by i lanes; `w` is room. */
-static void turn_back(const float *restrict h, const float *restrict s, float *restrict w, float *restrict out) {
+static void turn_back(const float *restrict h, const float *restrict s, float *restrict w,
+                      float *restrict out) {
   for (int i = 0; i < ROWS; i++)
     for (int j = 0; j < LANES; j++) w[WIDE * i + i + j] = s[LANES * i + j] * h[LANES * i + j];
 #define FOLD(i)                                          \
@@ -125,9 +128,9 @@ static void turn_back(const float *restrict h, const float *restrict s, float *r
 }
 
 /* columns = the transpose of `project`, applied to angle. */
-static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks, const float *restrict angle,
-                         const float *restrict relevance, ptrdiff_t d, ptrdiff_t copies, ptrdiff_t group_size,
-                         float *restrict work, float *restrict columns) {
+static void project_back(const float *restrict sign, ptrdiff_t groups, ptrdiff_t blocks,
+                         const float *restrict angle, const float *restrict relevance, ptrdiff_t d,
+                         ptrdiff_t copies, ptrdiff_t group_size, float *restrict work, float *restrict columns) {
   float *last = work, *half = work + SIZE, *other = work + SIZE * 2, *wide = work + SIZE * 3;
   const float *s = sign;
   memset(columns, 0, d * sizeof(float));
@@ -215,8 +218,8 @@ static float dot_and_keep(const float *restrict x, float factor, float *restrict
   return total;
 }
 
-static void update_mean_var(const float *restrict x, float *restrict mean, float *restrict var, float a, float b,
-                    ptrdiff_t n) {
+static void update_mean_var(const float *restrict x, float *restrict mean, float *restrict var, float a,
+                            float b, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i++) {
     float gap = x[i] - mean[i];
     mean[i] += a * gap;
@@ -225,14 +228,17 @@ static void update_mean_var(const float *restrict x, float *restrict mean, float
 }
 
 /* out = sum_r c_r A_r. */
-static void weighted_row_sum(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k, ptrdiff_t d,
-                    float *restrict out) {
+static void weighted_row_sum(const float *restrict A, ptrdiff_t stride, const double *restrict c, ptrdiff_t k,
+                             ptrdiff_t d, float *restrict out) {
   ptrdiff_t r = 0;
   memset(out, 0, d * sizeof(float));
   for (; r + 5 <= k; r += 5) {
-    const float *a0 = A + r * stride, *a1 = a0 + stride, *a2 = a1 + stride, *a3 = a2 + stride, *a4 = a3 + stride;
-    const float c0 = (float)c[r], c1 = (float)c[r + 1], c2 = (float)c[r + 2], c3 = (float)c[r + 3], c4 = (float)c[r + 4];
-    for (ptrdiff_t j = 0; j < d; j++) out[j] += c0 * a0[j] + c1 * a1[j] + c2 * a2[j] + c3 * a3[j] + c4 * a4[j];
+    const float *a0 = A + r * stride, *a1 = a0 + stride, *a2 = a1 + stride, *a3 = a2 + stride;
+    const float *a4 = a3 + stride;
+    const float c0 = (float)c[r], c1 = (float)c[r + 1], c2 = (float)c[r + 2], c3 = (float)c[r + 3];
+    const float c4 = (float)c[r + 4];
+    for (ptrdiff_t j = 0; j < d; j++)
+      out[j] += c0 * a0[j] + c1 * a1[j] + c2 * a2[j] + c3 * a3[j] + c4 * a4[j];
   }
   for (; r < k; r++) {
     const float g = (float)c[r], *restrict a = A + r * stride;
@@ -250,7 +256,8 @@ static void angle_slopes(const float *restrict slope, const float *restrict inve
 
 /* slope += rate ((scale columns + row_length linear_gradient)^2 - slope); the sum of slope. */
 static double update_slopes(float scale, const float *restrict columns, float row_length,
-                            const float *restrict linear_gradient, float rate, float *restrict slope, ptrdiff_t d) {
+                            const float *restrict linear_gradient, float rate, float *restrict slope,
+                            ptrdiff_t d) {
   double total = 0;
   for (ptrdiff_t j = 0; j < d; j++) {
     float v = scale * columns[j] + row_length * linear_gradient[j];

@@ -1,4 +1,5 @@
-/* Scores to ranks and to exponentials (rule.pyx, leave_out.pyx); exp_negative is in averaging.h. */
+/* Scores to ranks (rule.pyx, leave_out.pyx). */
+#include "kernels.h"
 
 /* above[i]: how many of v are larger than v[i]; all at once, and without a branch to guess. */
 static inline void count_above(const float *restrict v, int32_t *restrict above, const int lanes) {
@@ -86,28 +87,4 @@ static void top_positions(const float *restrict s, ptrdiff_t n, ptrdiff_t *restr
       if (filled == m) least = s[top[m - 1]];
     }
   }
-}
-
-static inline double exp_block(const float *restrict s, float high, float sharp, double *restrict e) {
-  float f[16];
-  double total = 0;
-  for (int i = 0; i < 16; i++) f[i] = exp_negative(sharp * (s[i] - high));
-  for (int i = 0; i < 16; i++) e[i] = f[i];
-  for (int i = 0; i < 16; i++) total += f[i];
-  return total;
-}
-
-/* e = exp(sharp (s - high)), and their sum; high is the largest. The last block is filled up: ten labels are one. */
-static double exp_sum(const float *restrict s, float high, float sharp, double *restrict e, ptrdiff_t n) {
-  double total = 0;
-  ptrdiff_t p = 0;
-  for (; p + 16 <= n; p += 16) total += exp_block(s + p, high, sharp, e + p);
-  if (p < n) {
-    float rest[16];
-    double found[16];
-    for (int i = 0; i < 16; i++) rest[i] = p + i < n ? s[p + i] : -INFINITY;
-    total += exp_block(rest, high, sharp, found);
-    for (int i = 0; p + i < n; i++) e[p + i] = found[i];
-  }
-  return total;
 }

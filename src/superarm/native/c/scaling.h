@@ -1,4 +1,5 @@
 /* Rows on one scale (scaling.pyx). */
+#include "kernels.h"
 
 static float sum_squares(const float *restrict x, ptrdiff_t d) {
   float total = 0;
@@ -8,12 +9,14 @@ static float sum_squares(const float *restrict x, ptrdiff_t d) {
 
 /* Beyond 5 deviations, |v| becomes 7.5 - 12.5 / |v|. */
 static inline float soft_clip(float v) {
-  float size = fabsf(v), far = CLIP_LIMIT - CLIP_START * (CLIP_LIMIT - CLIP_START) / (size > CLIP_START ? size : CLIP_START);
+  float size = fabsf(v), most = size > CLIP_START ? size : CLIP_START;
+  float far = CLIP_LIMIT - CLIP_START * (CLIP_LIMIT - CLIP_START) / most;
   far = v < 0 ? -far : far;
   return size > CLIP_START ? far : v;
 }
 
-/* z = soft_clip((x - mean) inverse); the squared length of z, and how many entries of x are huge. Few blocks need clipping. */
+/* z = soft_clip((x - mean) inverse); the squared length of z, and how many entries of x are huge.
+   Few blocks need clipping. */
 static float standardise(const float *restrict x, const float *restrict mean, const float *restrict inverse,
                          float *restrict z, ptrdiff_t d, ptrdiff_t *restrict huge) {
   float total = 0;
@@ -47,12 +50,14 @@ static void multiply(float *restrict z, float c, ptrdiff_t d) {
 }
 
 /* Move the statistics of numbers by a row, by the equations of scaling.pyx; no branches: it must be vectorised. */
-static void update_clipped(const float *restrict x, float *restrict mean, float *restrict var, float *restrict n_values,
-                           const float *restrict mode, float *restrict nonmode_share, float *restrict outlier_rate,
-                           const float *restrict limit, float forget, ptrdiff_t d) {
+static void update_clipped(const float *restrict x, float *restrict mean, float *restrict var,
+                           float *restrict n_values, const float *restrict mode, float *restrict nonmode_share,
+                           float *restrict outlier_rate, const float *restrict limit, float forget, ptrdiff_t d) {
   for (ptrdiff_t j = 0; j < d; j++) {
-    float most = limit[j], n = n_values[j], out = outlier_rate[j], square = (x[j] - mode[j]) * (x[j] - mode[j]) * nonmode_share[j];
-    int few = (nonmode_share[j] * (n + 1.0f) < 8.0f) | (nonmode_share[j] < 8.0f * forget); /* nonmode_share < 8 rate, without a division */
+    float most = limit[j], n = n_values[j], out = outlier_rate[j];
+    float square = (x[j] - mode[j]) * (x[j] - mode[j]) * nonmode_share[j];
+    /* nonmode_share < 8 rate, without a division */
+    int few = (nonmode_share[j] * (n + 1.0f) < 8.0f) | (nonmode_share[j] < 8.0f * forget);
     int anew = few & (nonmode_share[j] < 0.25f) & (x[j] != mode[j]) & (out <= 0.5f) & (1024.0f * square < var[j]);
     float middle = anew ? mode[j] : mean[j], v = anew ? square : var[j], gap = x[j] - middle;
     float is_other = x[j] != mode[j] ? 1.0f : 0.0f, is_outside = fabsf(gap) > most ? 1.0f : 0.0f;
@@ -87,21 +92,24 @@ static void update_fast(const float *restrict x, const float *restrict mean, con
 
 /* Take over what forgets fast where a column has become narrower, and limit anew.
    Returns how many columns have an outlier rate above one half. */
-static ptrdiff_t refresh_limits(float *restrict mean, float *restrict var, float *restrict n_values, float *restrict nonmode_share,
-                       const float *restrict outlier_rate, float *restrict fast_mean, float *restrict fast_var,
-                       float *restrict fast_nonmode_share, float *restrict limit, ptrdiff_t d) {
+static ptrdiff_t refresh_limits(float *restrict mean, float *restrict var, float *restrict n_values,
+                                float *restrict nonmode_share, const float *restrict outlier_rate,
+                                float *restrict fast_mean, float *restrict fast_var,
+                                float *restrict fast_nonmode_share, float *restrict limit, ptrdiff_t d) {
   ptrdiff_t moving = 0;
   for (ptrdiff_t j = 0; j < d; j++) {
     if (!(fast_var[j] > 1e-30f)) fast_var[j] = 0.0f;
     if (!(fast_nonmode_share[j] > 1e-30f)) fast_nonmode_share[j] = 0.0f;
-    if (n_values[j] > 1000.0f && fast_var[j] > 0.0f && 64.0f * fast_var[j] * nonmode_share[j] < var[j] * fast_nonmode_share[j]) {
+    if (n_values[j] > 1000.0f && fast_var[j] > 0.0f &&
+        64.0f * fast_var[j] * nonmode_share[j] < var[j] * fast_nonmode_share[j]) {
       mean[j] = fast_mean[j];
       var[j] = fast_var[j];
       nonmode_share[j] = fast_nonmode_share[j];
       n_values[j] = 250.0f;
     }
     if (!(var[j] > 1e-30f)) var[j] = 0.0f;
-    limit[j] = var[j] > 0.0f ? 4.0f * sqrtf(var[j] / (nonmode_share[j] > 1e-30f ? nonmode_share[j] : 1.0f)) : 3e38f;
+    float share = nonmode_share[j] > 1e-30f ? nonmode_share[j] : 1.0f;
+    limit[j] = var[j] > 0.0f ? 4.0f * sqrtf(var[j] / share) : 3e38f;
     moving += outlier_rate[j] > 0.5f;
   }
   return moving;

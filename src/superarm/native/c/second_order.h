@@ -1,4 +1,5 @@
 /* Learners with a matrix beside W: SOBA and Newtron (second_order.pyx). */
+#include "kernels.h"
 
 /* z' diag(a)^-1 z */
 static double quadratic(const float *restrict a, const double *restrict z, ptrdiff_t n) {
@@ -22,8 +23,8 @@ static void soba_step(float *restrict w, float *restrict a, float *restrict thet
 }
 
 /* With g = c z:  a += weight g^2,  b += slope g,  w = b / a. Returns the change of |w|^2. */
-static double newtron_step(float *restrict w, float *restrict a, float *restrict b, const double *restrict z, double c,
-                           double weight, double slope, ptrdiff_t n) {
+static double newtron_step(float *restrict w, float *restrict a, float *restrict b, const double *restrict z,
+                           double c, double weight, double slope, ptrdiff_t n) {
   double change = 0;
   for (ptrdiff_t j = 0; j < n; j++) {
     double g = c * z[j], old = w[j], new_;

@@ -1,4 +1,5 @@
 /* Steps of sparse rows, a pace for each label and each feature (sparse_steps.pyx). */
+#include "kernels.h"
 
 /* H_r += rate ((c_r / step)^2 - H_r); the sum of H. */
 static double label_errors(double *restrict H, const double *restrict c, double step, double rate, ptrdiff_t k) {
@@ -12,8 +13,8 @@ static double label_errors(double *restrict H, const double *restrict c, double 
 }
 
 /* c_r *= sqrt((mean + tiny) / (H_r + soft)), in float too; the sum of c^2. */
-static double label_step_sizes(const double *restrict H, double mean, double soft, double *restrict c, float *restrict g,
-                         ptrdiff_t k) {
+static double label_step_sizes(const double *restrict H, double mean, double soft, double *restrict c,
+                               float *restrict g, ptrdiff_t k) {
   double total = 0;
   for (ptrdiff_t r = 0; r < k; r++) {
     double v = c[r] * sqrt(mean / (H[r] + soft));
