@@ -43,13 +43,15 @@ CONSTANTS = {
 
 
 def parameter(text: str, classes: dict[str, str]) -> str:
-    """`double bias=0.0` is `bias: float = ...`."""
+    """`double bias=0.0` is `bias: float = ...`, `Cursor cursor=None` is `cursor: Cursor | None = ...`."""
     declared, _, default = (part.strip() for part in text.partition("="))
     *kind, name = declared.split()
     if name in ("self", "cls", "*") or name.startswith("*"):
         return name
     known = kind[-1] if kind else "object"
     python = TYPES.get(known, known if known in classes else "Any")
+    if default == "None" and python != "Any":
+        python += " | None"
     return f"{name}: {python}" + (" = ..." if default else "")
 
 

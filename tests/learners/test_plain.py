@@ -14,7 +14,7 @@ from plain_learner import PlainSteps
 
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
-from superarm.errors import InvalidInput, WeightsOverflow
+from superarm.errors import InvalidInput, ModelFileError, WeightsOverflow
 from superarm.explore import Boltzmann, Dilute
 from superarm.learners.registry import learners_by_name
 
@@ -184,3 +184,29 @@ def test_columns_that_a_learner_cannot_have_are_not_kept() -> None:
         )
     assert learner.columns is None
     learner.update(learner.decide([1.0, 0.0]), hit=True)
+
+
+def test_two_files_of_one_name_in_two_folders(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "mine.py" for folder in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(
+            f"from superarm import Banditron\nclass Mine(Banditron):\n    folder = {file.parent.name!r}\n"
+        )
+    learners = [sa.make(f"{file}:Mine", n_labels=4, n_features=2) for file in files]
+    for learner, folder in zip(learners, "ab", strict=True):
+        learner.save(tmp_path / "model.npz")
+        assert [learner.folder, sa.load(tmp_path / "model.npz").folder] == [folder, folder]
+        assert pickle.loads(pickle.dumps(learner)).folder == folder
+
+
+def test_a_model_of_a_class_that_two_modules_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = [type("OfTwoModules", (sa.Banditron,), {"__module__": f"module_{i}"}) for i in range(2)]
+    learner = mine[0](n_labels=4, n_features=2)
+    learner.save(tmp_path / "model.npz")
+    assert type(sa.load(tmp_path / "model.npz")) is mine[0]
+    monkeypatch.setattr(mine[0], "__module__", "moved")
+    with pytest.raises(
+        ModelFileError, match="must be of its own module module_0: moved and module_1 have one"
+    ):
+        sa.load(tmp_path / "model.npz")

@@ -88,7 +88,7 @@ def run_rounds(learner: Learner, X: Any, y: Any, kind: str = "dense") -> list[li
 
 def state_bytes(learner: Learner) -> dict[str, bytes]:
     """Return the arrays of the learner's state, as bytes."""
-    return {name: array.tobytes() for name, array in learner.core.state().items()}
+    return {name: array.tobytes() for name, array in learner.ensure_core().state().items()}
 
 
 def fingerprint(learner: Learner) -> tuple[Any, ...]:

@@ -231,8 +231,8 @@ class Cover(Rule):
             raise self.invalid(
                 "labels", "known (given, or by a first decision): the warm-up depends on them", None
             )
-        core = self._core_for(len(self.labels or ())) if self._core is None else self._core
-        return self.coverage_at(core.rule, coverage, self.owner)
+        kernel: Any = (self._core or self._core_for(len(self.labels or ()))).rule
+        return self.coverage_at(kernel, coverage, self.owner)
 
 
 def _trouble(coverage: Coverage, asked: float, reason: int) -> str:

@@ -72,7 +72,9 @@ class Rule(Parametrised, ABC):
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
-        self._core: Any = None  # what decides where the rule is used alone, after the first decision
+        self._core: ScoresCore | None = (
+            None  # what decides where the rule is used alone, after the first decision
+        )
         self._learner_traits = LearnerTraits()
 
     # ------------------------------------------------------------ what a rule defines
@@ -162,7 +164,7 @@ class Rule(Parametrised, ABC):
         """Warn once, after answers, of a promise that ``kernel`` cannot keep."""
         return  # most rules promise nothing
 
-    def raise_error(self, kernel: Any) -> None:
+    def raise_error(self, kernel: RuleKernel) -> None:
         """Raise what a rule in plain Python has raised in compiled code, which ``kernel`` has kept."""
         error = kernel.take_error()
         if error is not None:
@@ -173,7 +175,7 @@ class Rule(Parametrised, ABC):
     @property
     def round(self) -> int:
         """The number of its next decision, where it is used alone."""
-        return 0 if self._core is None else int(self._core.round)
+        return 0 if self._core is None else self._core.round
 
     @property
     def params(self) -> dict[str, Any]:
@@ -290,7 +292,7 @@ class Rule(Parametrised, ABC):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
         decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, target, rows)
         if done < len(s):
-            raise core.rule.take_error()
+            self.raise_error(core.rule)
         return decisions
 
     def distribution(
@@ -326,7 +328,8 @@ class Rule(Parametrised, ABC):
             raise FeedbackError.must("decision", owner, "a Decision", decision)
         if bit is None:
             raise FeedbackError.must("hit", owner, "True or False", hit)
-        if decision.learner != self.id or decision.round is None or decision.round >= self.round:
+        of_others = decision.learner != self.id or decision.round is None or decision.round >= self.round
+        if core is None or of_others:
             raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
         if decision.round in core.answered:
             raise FeedbackError.answered_before(owner, decision.round)
@@ -337,25 +340,34 @@ class Rule(Parametrised, ABC):
         self.warn_of_promise(core.rule)
 
     def _decide(
-        self, core: Any, s: Array, x: Any, eligible: Array, m: int, cursor: Cursor | None, target: float
+        self,
+        core: ScoresCore,
+        s: Array,
+        x: Any,
+        eligible: Array,
+        m: int,
+        cursor: Cursor | None,
+        target: float,
     ) -> Any:
         """Return a Decision; raise what a rule in plain Python has raised."""
         decision = core.decide(s, x, eligible, m, cursor, target)
         if decision is None:
-            raise core.rule.take_error()
+            self.raise_error(core.rule)
         decision.row = None  # that was the scores
         return decision
 
-    def _core_for(self, k: int) -> Any:
+    def _core_for(self, k: int) -> ScoresCore:
         """Return the core for k scores; with another k than before, a new one that continues from the old state."""
         core = self._core
         if core is None:
-            self._core = self._make_core(k)
+            core = self._core = self._make_core(k)
         elif core.k != k:
-            self._core = self._make_core(k, core.rule.state(), core.rounds())
-        return self._core
+            core = self._core = self._make_core(k, core.rule.state(), core.rounds())
+        return core
 
-    def _make_core(self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None) -> Any:
+    def _make_core(
+        self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None
+    ) -> ScoresCore:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
         core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, self._learner_traits))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
@@ -374,7 +386,7 @@ class Rule(Parametrised, ABC):
         eligible: Iterable[Label] | None,
         set_size: int | None,
         coverage: float | None,
-    ) -> tuple[Any, Array, Array, int, float]:
+    ) -> tuple[ScoresCore, Array, Array, int, float]:
         """Return the core, the scores (of ``ndim`` dimensions), the eligible labels, how many to show, the coverage."""
         s = parse_scores(self.owner, scores, probabilities, ndim)
         k = s.shape[-1]

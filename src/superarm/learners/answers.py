@@ -68,7 +68,7 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         if decision.learner != learner.id or decision.round >= learner.round:
             whose = Description(f"one of learner {decision.learner}, round {decision.round}")
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
-        again = decision.round in learner.core.answered
+        again = decision.round in learner.answered
     if again:
         raise FeedbackError.answered_before(owner, decision.round)
 
@@ -132,6 +132,6 @@ def _likelihood(learner: Learner, likelihood: Any) -> Array:
 
 def learn(learner: Learner, answer: CheckedAnswer) -> None:
     """Learn from a checked answer."""
-    status = learner.core.update(*answer)
+    status = learner.ensure_core().update(*answer)
     if status:
         raise update_error(learner, status, answer.row, answer.decision.round)

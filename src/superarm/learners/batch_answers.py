@@ -39,8 +39,9 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     if not len(answers.which):
         return 0
     done = (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
-    learner.rule.raise_error(learner.core.rule)
-    learner.rule.warn_of_promise(learner.core.rule)
+    core = learner.ensure_core()
+    learner.rule.raise_error(core.rule)
+    learner.rule.warn_of_promise(core.rule)
     return done
 
 
@@ -61,7 +62,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
             _check_labels(learner, eligible, answers)
         answers = answers._replace(hits=_hits(decisions, answers))
     block = DecisionBlock(rows, eligible, decisions.draws_of(learner.rule), decisions.round)
-    done, status = loops.update_many(learner.core, block, answers)
+    done, status = loops.update_many(learner.ensure_core(), block, answers)
     if status:
         at = answers.which[done]
         raise update_error(learner, status, rows.row(at), int(decisions.round[at]))

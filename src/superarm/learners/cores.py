@@ -68,13 +68,12 @@ def ensure_core(learner: Learner) -> Core:
     """Return the core of a learner: made when the layout is known, and anew when rows have got a sparse part."""
     if learner.core is None or _lacks_sparse_part(learner):
         learner.core = _new_core(learner)
-    core: Core = learner.core
-    return core
+    return learner.core
 
 
 def core_for_cursor(learner: Learner, cursor: Cursor) -> Core:
     """Return the core to decide at a cursor: the learner's, or before the first row, or text, a provisional one."""
-    core: Core = learner.core
+    core = learner.core
     if core is None or _lacks_sparse_part(learner):
         learnt = None if core is None else (core, core.n_updates)
         made_for = (learner.inputs.layout, learner.n_labels, learner.set_size, learner.id, learnt)

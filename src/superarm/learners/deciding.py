@@ -36,7 +36,7 @@ def decide(
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
     with rollback_inputs(learner, keep_on_success=cursor is None):
         row = inputs.encode_row(x if named is None else named)
-        core: Any = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
+        core = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         shown = row if named is None else json_row(named)
         target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
         decision: Decision | None = core.decide(row, shown, numbers, m, cursor, target)

@@ -37,7 +37,6 @@ class LearnerInputs:
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if that is not known.
         all_labels, showable: the numbers of all labels, and of those that may be shown.
         label_additions: (round, labels before) for each time that labels were added.
-        metadata: JSON-ready facts that travel with the model file.
         sizes_vary: set_size is the most that is shown, and may be all labels.
     """
 
@@ -54,7 +53,6 @@ class LearnerInputs:
         self.warned: set[str] = set()
         self.none_index: int | None = None  # the number of a label that may be the truth, but is never shown
         self.label_additions: list[tuple[int, int]] = []
-        self.metadata: dict[str, Any] = {}
         self.use_labels(vocabulary)
 
     def _width(self, n_features: Any) -> int | tuple[int, int] | None:

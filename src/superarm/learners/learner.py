@@ -76,7 +76,7 @@ class Learner(Parametrised):
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
-    core: Any = None  # the algorithm in compiled code
+    core: Core | None = None  # the algorithm in compiled code
     provisional_core: cores.ProvisionalCore | None = None  # decides at a cursor while there is no core
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
@@ -99,6 +99,7 @@ class Learner(Parametrised):
         self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self._set_size = self.inputs.check_set_size(set_size)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
+        self.metadata: dict[str, Any] = {}  # JSON-ready values that travel with the model file
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
         if not isinstance(intercept, int | float) or not 0.0 <= intercept <= 1e6:
@@ -191,6 +192,7 @@ class Learner(Parametrised):
             answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
+        assert self.core is not None  # it has learnt
         self.rule.raise_error(self.core.rule)
         self.rule.warn_of_promise(self.core.rule)
 
@@ -308,11 +310,6 @@ class Learner(Parametrised):
     def column_warnings(self) -> dict[str, str]:
         """What is not as declared in the last row with names: a sentence for each column."""
         return self.inputs.column_warnings
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """JSON-ready values that travel with the model file."""
-        return self.inputs.metadata
 
     @property
     def set_size(self) -> int:

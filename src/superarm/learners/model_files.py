@@ -74,7 +74,7 @@ def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
     new.ensure_core().restore_rounds(learner.core.rounds())
     # a promise goes on, whatever the scores are
     if learner.rule.promises_coverage and new.rule.promises_coverage:
-        new.core.rule.restore(learner.core.rule.state())
+        new.ensure_core().rule.restore(learner.core.rule.state())
     return new
 
 
@@ -146,7 +146,7 @@ def _make(cls: type[AnyLearner], header: dict[str, Any]) -> AnyLearner:
     learner = cls(**header["params"])
     learner.id, inputs = str(header["id"]), learner.inputs
     inputs.label_additions = [(int(start), int(k)) for start, k in header["label_additions"]]
-    inputs.metadata.update(header["metadata"])
+    learner.metadata |= header["metadata"]
     inputs.columns = None if header["columns"] is None else Columns.from_dict(header["columns"])
     if header["layout"] is not None:
         layout = Layout(*header["layout"])
@@ -160,8 +160,8 @@ def _restore(
     learner: Learner, state: dict[str, Array], rounds: dict[str, Any], memory: dict[str, Any] | None
 ) -> None:
     """Put back what the core of a learner has learnt."""
-    core: Any = learner.ensure_core()
-    if memory is not None:
+    core = learner.ensure_core()
+    if isinstance(core, PlainCore) and memory is not None:
         names = {name: name.removeprefix(MEMORY) for name in state if name.startswith(MEMORY)}
         core.memory.clear()
         core.memory.update(memory | {own: state[name].copy() for name, own in names.items()})
@@ -182,15 +182,16 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
 
     header, content = _files.read_model(path)
     arrays = {name.removeprefix(STATE): array for name, array in content.items() if name.startswith(STATE)}
-    classes = list(subclasses(Learner))
-    known = {cls.__name__: cls for cls in classes}
-    file, name = header.get("file"), header.get("class")
-    if isinstance(name, str) and name not in known and header.get("module") is not None:
-        wanted = f"imported first: from {Path(file or '').stem or header['module']} import {name} (in {file})"
+    file, name, module = header.get("file"), header.get("class"), header.get("module")
+    classes = {cls.__module__: cls for cls in subclasses(Learner) if cls.__name__ == name}
+    if isinstance(name, str) and not classes and module is not None:
+        wanted = f"imported first: from {Path(file or '').stem or module} import {name} (in {file})"
+        raise ModelFileError.must("class", str(path), wanted, name)
+    if module not in classes and len(classes) > 1:
+        wanted = f"of its own module {module}: {' and '.join(classes)} have one of this name"
         raise ModelFileError.must("class", str(path), wanted, name)
     try:
-        same = (sub for sub in classes if (sub.__module__, sub.__name__) == (header["module"], name))
-        *_, cls = (known[header["class"]], *same)  # of two with one name, that of the same module
+        [cls] = [classes[module]] if module in classes else classes.values()
         if header["state_version"] != cls.state_version:
             wanted = (
                 f"{cls.state_version}, as this superarm has (train it anew, or use the superarm that made it)"

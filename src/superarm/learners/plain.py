@@ -44,6 +44,7 @@ class PlainLearner(AnyRuleLearner):
     learns_from_given = True
     scores_are_log_probabilities = True
     default_scaling = "none"
+    core: PlainCore | None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -67,8 +68,7 @@ class PlainLearner(AnyRuleLearner):
     @property
     def memory(self) -> dict[str, Any]:
         """What `begin` made and `learn` changes."""
-        memory: dict[str, Any] = self._memory if self.core is None else self.core.memory
-        return memory
+        return self._memory if self.core is None else self.core.memory
 
     @property
     def row_length(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def parse_value(text: str) -> Any:
 
 def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
     """Return a class of learners or rules in a user's own file."""
-    module = _module(existing_file(path), path.stat().st_mtime_ns)
+    module = _module(existing_file(path).resolve(), path.stat().st_mtime_ns)
     cls = getattr(module, class_name, None)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         wanted = f"the name of a {base.__name__} class in it"
@@ -119,14 +120,15 @@ def _from_file(path: Path, class_name: str, base: type[Any]) -> Any:
 
 @lru_cache(maxsize=64)
 def _module(path: Path, modified: int) -> Any:
-    """Return a user's file as a module; executed once in each process, and again when it has changed.
+    """Return a user's file, by its full path, as a module; executed once in each process, and when it has changed.
 
     As for a script, it can import what lies in its folder.
     """
-    folder = str(path.resolve().parent)
+    folder = str(path.parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    module_name = f"superarm_user_{path.stem}"
+    digest = blake2b(bytes(path), digest_size=4).hexdigest()  # files in two folders may have one name
+    module_name = f"superarm_user_{path.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None
     assert spec.loader is not None

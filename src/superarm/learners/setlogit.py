@@ -51,6 +51,7 @@ class LikelihoodLearner(AnyRuleLearner):
     state_version = 5
     scores_are_log_probabilities = True
     default_scaling = "standard"
+    core: SetLogitCore | None
     step: float | None
     curves: int | None
 

@@ -213,7 +213,7 @@ cdef class Core(Stage):
         """Return a copy of its position."""
         return Cursor.of(self.rule, self.round)
 
-    def move_to(self, Cursor cursor):
+    def move_to(self, Cursor cursor) -> None:
         """Take over the position of a cursor of its own."""
         self.round = cursor.round
         memcpy(self.rule.draw_state, cursor.draw_state_data, self.rule.n_draw_state * sizeof(double))
@@ -233,7 +233,7 @@ cdef class Core(Stage):
             return None
         return self.decide(row, row, self.showable, self.set_size, cursor)
 
-    def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor, double coverage=0.0):
+    def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor=None, double coverage=0.0):
         """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
         rule in plain Python has raised.
 
@@ -279,7 +279,7 @@ cdef class Core(Stage):
         decision.round, decision.learner = round, self.id
         return decision
 
-    def count_round(self, int64_t round):
+    def count_round(self, int64_t round) -> bool:
         """Count in a round that was decided elsewhere, in any order. Return False if it was counted before."""
         if round >= self.round:
             if round > self.round:
@@ -292,7 +292,7 @@ cdef class Core(Stage):
                 return True
         return False
 
-    def rounds(self):
+    def rounds(self) -> dict[str, Any]:
         """Return which rounds were decided and answered, JSON-ready."""
         return {
             "round": self.round,
@@ -300,19 +300,19 @@ cdef class Core(Stage):
             "answered": (self.answered.start, self.answered.bits.hex()),
         }
 
-    def restore_rounds(self, rounds):
+    def restore_rounds(self, rounds) -> None:
         """Take over the ``rounds()`` of another core."""
         start, bits = rounds["answered"]
         self.answered = AnsweredRounds(start, bytes.fromhex(bits))
         self.round, self.skipped = rounds["round"], [(first, end) for first, end in rounds["skipped_rounds"]]
 
-    def advance(self, np.ndarray draw_log):
+    def advance(self, np.ndarray draw_log) -> None:
         """Move the rule as if it had made the decision for which it wrote ``draw_log``."""
         self.rule.on_decided(self.rule.draw_state, double_data(draw_log), np.PyArray_DIM(draw_log, 0))
 
     # ------------------------------------------------------------ one answer
 
-    def update_fast(self, decision, hit):
+    def update_fast(self, decision, hit) -> int:
         """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
         if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
             return NOT_FAST
@@ -331,7 +331,7 @@ cdef class Core(Stage):
     def update(
         self, DecisionBase decision, row, eligible, sets, bytes draw_log, bint hit, Py_ssize_t label,
         likelihood,
-    ):
+    ) -> int:
         """Learn from an answer about a checked decision, and remember that it was answered. Return 0, or why not.
 
         Args:
@@ -371,7 +371,7 @@ cdef class Core(Stage):
 
     # ------------------------------------------------------------ many
 
-    def scores(self, RowBlock rows, np.ndarray out):
+    def scores(self, RowBlock rows, np.ndarray out) -> None:
         """Write the scores of all labels for every row to ``out``, a float32 matrix."""
         cdef Py_ssize_t i
         cdef Row row
