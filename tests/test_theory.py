@@ -178,6 +178,26 @@ def test_erratum_5_the_cross_term_counts_the_overlap() -> None:
         assert float(u @ u) == pytest.approx(right)
 
 
+def test_erratum_5b_the_conditional_moment_lacks_a_factor() -> None:
+    def bounds(k: int, m: int, gamma: float, y: int) -> tuple[float, float, float]:
+        """E[|U~|^2 given y in S]: exact, with 1 / Pr(y in S), and as the paper bounds it."""
+        tau1, tau2 = m * perm(k - 2, m - 1), (m - 1) / (k - m)
+        draws = {order: z for order, z in ordered_draws(k, m, gamma).items() if y in order}
+        shown = sum(draws.values())
+        squares = {o: float(update(k, m, o, y, z) @ update(k, m, o, y, z)) for o, z in draws.items()}
+        rest = m * (tau2 + 1 / m) ** 2 + (k - m) * tau2**2 - 2 * m * tau2 / tau1 - 2 / tau1 * (y < m)
+        repaired = m / tau1**2 * sum(1 / z for z in draws.values()) / shown + rest
+        stated = m * (k / gamma) ** m * perm(k, m) / tau1**2 + rest
+        return sum(z * squares[o] for o, z in draws.items()) / shown, repaired, stated
+
+    for k, m in SMALL:
+        for y in (0, k - 1):
+            exact, repaired, _ = bounds(k, m, 0.3, y)
+            assert exact <= repaired * (1 + 1e-12)
+    exact, _, stated = bounds(6, 2, 0.1, 5)
+    assert [round(exact), round(stated)] == [14444, 3376]
+
+
 def test_erratum_6a_the_inner_product_is_not_below_one() -> None:
     learner = sa.MCSLP(n_labels=9, n_features=400, set_size=4)
     gated = sa.MCSLP(n_labels=9, n_features=400, set_size=4, gate=True)

@@ -11,7 +11,7 @@ from learner_internals import INTERNALS, run_internal
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
 from superarm.checks.helpers import answer, state_bytes
-from superarm.errors import InvalidInput
+from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.registry import learners_by_name, make, parse
 
 OWN = f"{Path(__file__).parent.with_name('own_learner.py')}:UpAndDown"
@@ -240,6 +240,18 @@ def test_an_open_decision_lasts_through_a_run(digits):
     assert first.round not in learner.answered
     learner.update(first, hit=True)
     assert learner.answered.count == 101
+
+
+def test_a_decision_that_was_open_is_answered_once_on_each_copy(tmp_path):
+    learner = sa.SetLogit(n_labels=4, n_features=2)
+    decision = learner.decide(np.ones(2, np.float32))
+    learner.save(tmp_path / "model.npz")
+    copy = sa.load(tmp_path / "model.npz")
+    for each in (learner, copy):  # the copy has this answer to learn, too
+        each.update(decision, hit=True)
+        with pytest.raises(FeedbackError, match="answered before"):
+            each.update(decision, hit=True)
+    assert (copy.scores(np.eye(2)) == learner.scores(np.eye(2))).all()
 
 
 def test_a_decision_keeps_its_own_copy_of_the_row():

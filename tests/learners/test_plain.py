@@ -15,7 +15,8 @@ from plain_learner import PlainSteps
 import superarm as sa
 from superarm.checks import CHECKS, check_learner, run_check
 from superarm.errors import InvalidInput, ModelFileError, WeightsOverflow
-from superarm.explore import Boltzmann, Dilute
+from superarm.explore import Boltzmann, Choice, Dilute, PlainRule
+from superarm.explore.plain import DrawContext
 from superarm.learners.registry import learners_by_name
 
 FILE = Path(__file__).resolve().parents[1] / "plain_learner.py"
@@ -184,6 +185,28 @@ def test_columns_that_a_learner_cannot_have_are_not_kept() -> None:
         )
     assert learner.columns is None
     learner.update(learner.decide([1.0, 0.0]), hit=True)
+
+
+@pytest.mark.parametrize("stated", [0.5, 0.9, 0.02])
+def test_a_rule_whose_propensity_is_a_lie(stated: float) -> None:
+    class Liar(PlainRule):
+        name = "liar"
+
+        def choose(self, context: DrawContext) -> Choice:
+            order = np.argsort(-context.scores, kind="stable")
+            if context.uniform(0) < 0.8:
+                return Choice(order[: context.set_size], 0.8)
+            return Choice(order[-context.set_size :], stated)
+
+        @classmethod
+        def distribution_from(cls, record: Any, top: Any, eligible: Any, m: int) -> Any:
+            raise NotImplementedError
+
+    check = "propensity_is_how_often_a_set_is_drawn"
+    with pytest.raises(
+        AssertionError, match=rf"was drawn in 2\d\d of 1000 rounds, its propensity is {stated}"
+    ):
+        run_check(check, PlainSteps, explore=Liar())
 
 
 def test_two_files_of_one_name_in_two_folders(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from superarm.report.chart import DASHES, INK, PALETTE, log_ticks
 from superarm.report.figures import figure_charts
 from superarm.report.findings import figure_findings
 from superarm.report.stats import differences, half_width, summary, with_interval, with_series
+from superarm.report.theory_charts import second_moment_charts
 
 GRID = """
 title = "A report's <grid> & more"
@@ -330,6 +331,15 @@ def test_every_kind_of_figure_says_what_came_out(store, kind, finding):
     assert {sentence.partition(":")[0] for sentence in default} == {"digits", "synsep"}
     assert default == figure_findings(Figure(kind, finding=finding), runs, None)
     assert figure_findings(Figure("second-moment"), runs, None) == []
+
+
+def test_second_moments_are_of_the_sizes_that_the_figure_names():
+    over_gamma, over_k = second_moment_charts("moments", (3, 8))
+    assert {point["series"].partition(", ")[2] for point in points(over_gamma)} == {"m = 3", "m = 8"}
+    assert {point["x"] for point in points(over_k) if point["series"] == "set, m = 8"} >= {10, 15, 200}
+    assert min(point["x"] for point in points(over_k) if point["series"] == "set, m = 8") == 10
+    with pytest.raises(ValueError, match="set_sizes must be from 1 to 9 with kind 'second-moment'"):
+        Figure("second-moment", set_sizes=(2, 10))
 
 
 @pytest.mark.parametrize("name", [*paper_specs(), "demo"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, isclose
+from math import exp, inf, isclose
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from superarm.checks.helpers import (
     state_bytes,
 )
 from superarm.errors import InvalidInput
+from superarm.native.core import Cursor
 
 
 @check
@@ -46,6 +47,29 @@ def decision_is_consistent(make: LearnerFactory) -> None:
             raise AssertionError(f"propensity {p} is no probability, or not exp of its log")
         expect(z is None or 0.0 < z <= p * (1 + 1e-9), f"ordered propensity {z} exceeds the set's, {p}")
         answer(learner, decision, label)
+
+
+@check
+def propensity_is_how_often_a_set_is_drawn(make: LearnerFactory) -> None:
+    """Of many draws in one state, each set and each order comes as often as its propensity says, to 5 deviations."""
+    X, _ = make_data(rounds=1)
+    learner = make_trained(make)
+    start, n = learner.cursor(), 1000
+    for eligible in (None, [0, 2, 3, 4]):
+        inverse: dict[Any, list[float]] = {}  # 1 / propensity of each draw of a set, or of an order
+        for i in range(n):
+            cursor = Cursor(start.round + i, start.draw_state)
+            decision = learner.decide(X[0], eligible=eligible, cursor=cursor)
+            order, p, z = tuple(decision.drawn), decision.propensity, decision.ordered_propensity
+            inverse.setdefault(frozenset(order), []).append(1.0 / p if p else inf)
+            if z is not None:
+                inverse.setdefault(order, []).append(1.0 / z)
+        for drawn, values in inverse.items():
+            p = len(values) / sum(values)
+            expect(
+                abs(len(values) - n * p) <= 5.0 + 5.0 * (n * p * max(0.0, 1.0 - p)) ** 0.5,
+                f"{list(drawn)} was drawn in {len(values)} of {n} rounds, its propensity is {p:.3g}",
+            )
 
 
 @check

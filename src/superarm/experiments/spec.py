@@ -109,6 +109,10 @@ class Figure(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must be one of {', '.join(filter(None, choices))}")
         if self.one_chart and self.kind == "bound":
             raise ValueError("one_chart must be left out with kind 'bound', whose bound is of one data set")
+        if self.kind == "second-moment" and not set(self.set_sizes) <= set(range(1, 10)):
+            raise ValueError(
+                "set_sizes must be from 1 to 9 with kind 'second-moment', whose chart has 10 labels"
+            )
         if not set(self.log) <= set(CHART_AXES):
             raise ValueError(f"log must be a list of the axes {', '.join(CHART_AXES)}")
 

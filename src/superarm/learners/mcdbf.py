@@ -31,7 +31,7 @@ from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.mcdbf import MCDBFCore
 from superarm.parameters import check_bool, check_choice, check_number
-from superarm.theory.label_estimates import ESTIMATE_NAMES, estimate_table
+from superarm.theory.label_estimates import ESTIMATE_NAMES, EstimateTable, estimate_table
 
 
 class MCDBF(BanditLearner):
@@ -56,6 +56,7 @@ class MCDBF(BanditLearner):
     single_label = False
     feedback = ("hit", "label")
     accepted_decisions = "its own, or given with top= and gamma="
+    _hidden_from_tab = BanditLearner._hidden_from_tab | {"estimate_table"}
 
     def __init__(
         self,
@@ -81,8 +82,12 @@ class MCDBF(BanditLearner):
             margin=self.margin or 0.0,
             rho=0.9 if self.rho is None else self.rho,
             learn_rho=self.rho is None,
-            estimate_table=estimate_table,
+            estimate_table=self.estimate_table,
         )
+
+    def estimate_table(self, n: int, m: int, gamma: float) -> EstimateTable:
+        """Return e^ for sets of m out of n labels, drawn with this ``gamma``; a subclass may have one of its own."""
+        return estimate_table(n, m, gamma, self.estimate)
 
     def learns_from(self, decision: Decision) -> bool:
         return decision.gamma is not None and len(decision.top) > 0

@@ -68,12 +68,12 @@ cdef class MCDBFCore(LinearCore):
         margin: of the gate; 0 to follow the noise of the estimates.
         rho: P(y in top set) at the start.
         learn_rho: whether to learn it.
-        estimate_table: the function of theory/label_estimates.py.
+        estimate_table: called with (n, m, gamma), returns an EstimateTable (theory/label_estimates.py).
     """
 
     cdef readonly double gamma
     cdef readonly str estimate
-    cdef object estimate_table  # the function of theory/label_estimates.py
+    cdef object estimate_table
     cdef readonly bint ordered, gate, learn_rho
     cdef readonly double margin
     cdef Belief* rho
@@ -105,7 +105,7 @@ cdef class MCDBFCore(LinearCore):
 
     cdef int fill_table(self, Py_ssize_t n, Py_ssize_t m, double gamma) except -1:
         """Take the table of sets of m out of n labels that were drawn with this gamma."""
-        exact = self.estimate_table(n, m, gamma, self.estimate)
+        exact = self.estimate_table(n, m, gamma)
         self.table_values = np.ascontiguousarray(exact.values, np.float64)
         self.table.values, self.table.has_rho = double_data(self.table_values), len(self.table_values) > 1
         self.table.n, self.table.m, self.table.gamma, self.table.log_tau1 = n, m, gamma, exact.log_tau1

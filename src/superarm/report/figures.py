@@ -56,7 +56,7 @@ def figure_charts(
         learners: all of the report, for their colours.
     """
     if figure.kind == "second-moment":
-        return second_moment_charts(name)
+        return second_moment_charts(name, figure.set_sizes)
     frame = curves if figure.kind in ("rounds", "bound") else runs
     frame = select_runs(figure, frame) if len(frame) else frame
     if not len(frame):

@@ -76,21 +76,21 @@ def bound_chart(
     return Chart(name, title, spec)
 
 
-def second_moment_charts(name: str) -> list[Chart]:
-    """Return charts of E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1)."""
+def second_moment_charts(name: str, set_sizes: Sequence[int] = ()) -> list[Chart]:
+    """Return charts of E|U~|^2 against gamma (k = 10), and against k (gamma = 0.1), for some ``set_sizes`` or ours."""
     gammas = np.geomspace(0.01, 1.0, 25).round(5).tolist()
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {gamma: (10, gamma) for gamma in gammas}
     over_k = {float(k): (k, 0.1) for k in labels}
     title, x = "Against γ, for k = 10 labels", "γ, the share of exploration"
     return [
-        _second_moment_chart(f"{name}-gamma", title, x, over_gamma, sizes=(2, 7)),
+        _second_moment_chart(f"{name}-gamma", title, x, over_gamma, set_sizes or (2, 7)),
         _second_moment_chart(
             f"{name}-k",
             "Against the number of labels, γ = 0.1",
             "k, the number of labels",
             over_k,
-            sizes=(2, 4),
+            set_sizes or (2, 4),
         ),
     ]
 
@@ -102,7 +102,7 @@ def _mean_second_moment(k: int, m: int, gamma: float, estimate: str) -> float:
 
 
 def _second_moment_chart(
-    name: str, title: str, x: str, problems: dict[float, tuple[int, float]], sizes: tuple[int, int]
+    name: str, title: str, x: str, problems: dict[float, tuple[int, float]], sizes: Sequence[int]
 ) -> Chart:
     """Draw the second moment against a number that stands for each (k, gamma).
 
@@ -111,9 +111,11 @@ def _second_moment_chart(
     tables, styles = [], dict[str, LineStyle]()
     for (i, estimate), (j, m) in product(enumerate(ESTIMATE_NAMES), enumerate(sizes)):
         series = f"{estimate}, m = {m}"
-        styles[series] = LineStyle(PALETTE[j], DASHES[i])
-        moments = [_mean_second_moment(k, m, gamma, estimate) for k, gamma in problems.values()]
-        tables.append(_exact_series(series, list(problems), moments))
+        moments = {
+            at: _mean_second_moment(k, m, gamma, estimate) for at, (k, gamma) in problems.items() if m < k
+        }
+        styles[series] = LineStyle(PALETTE[j % len(PALETTE)], DASHES[i])
+        tables.append(_exact_series(series, list(moments), list(moments.values())))
     y = Axis("E‖Ũ‖² (squared weight units)", log=True)
     spec = line_chart(pl.concat(tables), x=Axis(x, log=True), y=y, styles=styles)
     spec["description"] = f"{title}: the mean squared length of MC-DBF's update."
