@@ -68,9 +68,11 @@ NAMES = {
     "LearnerBase": "Learner",
     "absorb": "update_stats",
     "chips": "label_chips",
+    "class_codes": "class_indices",
     "command_names": "variants",
     "complete_signature": "full_signature",
     "could_have_encoded": "accepts_layout",
+    "eligible_numbers": "eligible_indices",
     "foretell": "predict",
     "go_back": "rollback",
     "group_names": "group_name",
@@ -106,6 +108,8 @@ VAGUE = {"found", "made", "told", "said", "odds", "meant", "spelt"}
 PHRASES = {
     "rows speak of": "an effective sample size of",
     "equal ones": "effective sample size",
+    "label numbers": "label indices",
+    "numbers of the labels": "label indices",
     "nothing speaks against": "sound",
 }
 

@@ -37,13 +37,13 @@ def set_nll(
 
     Args:
         logits: n x k scores, a row for each example.
-        shown: the labels that were shown: n x m label numbers, or an n x k mask of booleans.
+        shown: the labels that were shown: n x m label indices, or an n x k mask of booleans.
         hit: n answers: whether the right label was among them (true/false, or 1/0).
         false_yes: the probability of a "yes" although the right label was not shown.
         false_no: the probability of a "no" although it was (the person did not look).
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
-    Lists and NumPy arrays are checked: label numbers out of range and answers that are neither yes nor no
+    Lists and NumPy arrays are checked: label indices out of range and answers that are neither yes nor no
     (``None``, NaN) are refused. Tensors of JAX and PyTorch, which may be traced or on another device, are not.
 
     >>> import numpy as np
@@ -153,19 +153,19 @@ def _shown_mask(xp: Any, logits: Any, shown: Any, owner: str) -> Any:
 
 
 def _check_shown(shown: Any, k: int, owner: str) -> Array:
-    """Return sets as an array; sets of different sizes and label numbers out of range are refused."""
+    """Return sets as an array; sets of different sizes and label indices out of range are refused."""
     try:
         sets = np.asarray(shown)
     except ValueError:  # NumPy has no arrays of rows with different lengths
         sets = np.empty(0, object)
     if sets.dtype.kind not in "biu":
-        wanted = "n x m label numbers (sets of one size), or a mask of n x k booleans"
+        wanted = "n x m label indices (sets of one size), or a mask of n x k booleans"
         raise InvalidInput.must("shown", owner, wanted, shown)
     if sets.dtype.kind == "b" or sets.ndim != 2:
         return sets
     outside = sets[(sets < 0) | (sets >= k)]
     if outside.size:
-        raise InvalidInput.must("shown", owner, f"label numbers from 0 to {k - 1}", int(outside[0]))
+        raise InvalidInput.must("shown", owner, f"label indices from 0 to {k - 1}", int(outside[0]))
     if sets.shape[1] == k > 1 and (np.diff(np.sort(sets, axis=1), axis=1) == 0).any():
         wanted = "distinct labels in each row; for a mask, use booleans"
         raise InvalidInput.must("shown", owner, wanted, sets.tolist())

@@ -454,7 +454,7 @@ def test_a_newcomers_frame() -> None:
             learner.decide(wrong)
     with pytest.raises(InvalidInput, match="columns of the table must be of different names"):
         learner.predict(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(InvalidInput, match="y of SetLogit must be label numbers"):
+    with pytest.raises(InvalidInput, match="y of SetLogit must be label indices"):
         learner.run(frame, np.array(LABELS)[y])
 
 

@@ -124,12 +124,12 @@ def rank_and_predict_agree(make: LearnerFactory) -> None:
 
 @check
 def names_are_kept(make: LearnerFactory) -> None:
-    """Labels with names behave as their numbers do, also after save and load."""
+    """Labels with names behave as their indices do, also after save and load."""
     X, y = make_data(rounds=40)
     named, plain = make(labels=NAMES, seed=1), make(seed=1)
     for x, label in zip(X, y, strict=True):
         decision, other = named.decide(x), plain.decide(x)
-        expect(decision.drawn == [NAMES[i] for i in other.drawn], "names and numbers drew differently")
+        expect(decision.drawn == [NAMES[i] for i in other.drawn], "names and indices drew differently")
         answer(named, decision, label)
         answer(plain, other, label)
     loaded = saved_and_loaded(named)
@@ -139,5 +139,5 @@ def names_are_kept(make: LearnerFactory) -> None:
         expect(each.predict(X).tolist() == [NAMES[i] for i in plain.predict(X)], "predict has other names")
         limited = each.decide(X[0], eligible=["bee", "dog", "eel"])
         expect(set(limited.labels) <= {"bee", "dog", "eel"}, "eligible names were not respected")
-        with expect_refusal(InvalidInput, "a number for a name"):
+        with expect_refusal(InvalidInput, "an index for a name"):
             each.decide(X[0], eligible=[1, 3])

@@ -28,7 +28,7 @@ FORMAT = 2  # of to_dict; raised when its meaning changes
 
 
 class DecisionSets(NamedTuple):
-    """The three sets of a decision: tuples of labels, or arrays of their numbers."""
+    """The three sets of a decision: tuples of labels, or arrays of their indices."""
 
     labels: Any  # the shown ones, best first
     drawn: Any  # the same in the order of the draw
@@ -56,7 +56,7 @@ class Decision(DecisionBase):
         round: the learner's round; ``None`` for a set that another system chose.
         learner: the id of the learner it belongs to, or ``None``.
 
-    Labels are names where the learner has names, else numbers.
+    Labels are names where the learner has names, else their indices.
     """
 
     __slots__ = ()
@@ -85,13 +85,13 @@ class Decision(DecisionBase):
             sets: an array of label indices, all `DecisionSets` one after the other; or where ``vocabulary`` is None,
                 the three of them, as tuples of labels.
             size: how many are shown.
-            eligible: an increasing array of numbers, or a tuple of labels; ``None`` for all.
+            eligible: an increasing array of indices, or a tuple of labels; ``None`` for all.
             log_propensity: log of the probability of the set.
             rule: the one that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
             round: of the learner or rule; ``None`` for a set that another system chose.
             learner: whose decision it is.
-            vocabulary: the labels behind the numbers.
+            vocabulary: the labels behind the indices.
             row: the row as compiled code reads it, if that is known.
             n_labels: how many labels there were, where ``vocabulary`` is ``None`` and that is known.
         """
@@ -156,7 +156,7 @@ class Decision(DecisionBase):
 
     @property
     def _sets(self) -> DecisionSets:
-        """Its sets: of labels where ``vocabulary`` is ``None``, else of numbers."""
+        """Its sets: of labels where ``vocabulary`` is ``None``, else of indices."""
         return DecisionSets.split(self.sets, self.size) if isinstance(self.sets, np.ndarray) else self.sets
 
     def sets_among(self, vocabulary: LabelVocabulary, owner: str) -> Array:

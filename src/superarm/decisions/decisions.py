@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class DrawnSets(NamedTuple):
     """The sets of many decisions, as compiled code has them. Row i is flat[starts[i] : starts[i + 1]], and so on."""
 
-    flat: Array  # label numbers: the `DecisionSets` of each row, one after the other
+    flat: Array  # label indices: the `DecisionSets` of each row, one after the other
     starts: Array
     sizes: Array  # how many each shows
     log_probs: Array  # logarithms of the probabilities of the sets
@@ -43,7 +43,7 @@ class DrawnSets(NamedTuple):
         return first + sizes * (name == "drawn"), sizes
 
     def take(self, rows: Array) -> DrawnSets:
-        """Return some of the rows, by their numbers."""
+        """Return some of the rows, by their indices."""
         positions, starts = take_segments(self.starts, rows)
         log_positions, draw_log_starts = take_segments(self.draw_log_starts, rows)
         return DrawnSets(
@@ -103,7 +103,7 @@ def flatten(parts: Sequence[Any], kind: Any) -> tuple[Array, Array]:
 class Decisions:
     """Many rounds of one learner or rule, in columns: what `decide_many` gives.
 
-    ``decisions[i]`` is a Decision; a slice, a mask or an array of row numbers gives Decisions again.
+    ``decisions[i]`` is a Decision; a slice, a mask or an array of row indices gives Decisions again.
 
     Attributes:
         rows: the rows that are learnt from, a `superarm.data.rows.Rows` (``None`` if they are not known).
@@ -276,10 +276,10 @@ class Decisions:
         """Return the Decisions that `to_frame` gave as ``frame``; ``vocabulary`` has the labels of their learner."""
         owner = "Decisions.from_frame"
         learner = _learner_of(frame, owner)
-        number = {label: i for i, label in enumerate(vocabulary.all())}
+        index = {label: i for i, label in enumerate(vocabulary.all())}
         try:
             sets = [
-                np.array([number[label] for cell in cells for label in cell], np.intp)
+                np.array([index[label] for cell in cells for label in cell], np.intp)
                 for cells in zip(*(frame[name].to_list() for name in DecisionSets._fields), strict=True)
             ]
         except KeyError as error:

@@ -81,7 +81,7 @@ class SetDistribution(ABC):
     """The distribution of a set of labels.
 
     Attributes:
-        eligible: the labels that can be shown; a range, if they are all numbers from 0 on.
+        eligible: the labels that can be shown; a range, if they are all indices from 0 on.
         m: how many are shown; the most of them, where ``sizes_vary``.
     """
 

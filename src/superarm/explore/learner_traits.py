@@ -10,7 +10,7 @@ class LearnerTraits(NamedTuple):
 
     Attributes:
         full_information: whether it is told every label.
-        none_label: the number of a label that is never shown and may be the truth; ``None`` without one.
+        none_label: the index of a label that is never shown and may be the truth; ``None`` without one.
     """
 
     full_information: bool = False

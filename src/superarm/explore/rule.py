@@ -174,7 +174,7 @@ class Rule(Parametrised, ABC):
 
     @property
     def round(self) -> int:
-        """The number of its next decision, where it is used alone."""
+        """The round of its next decision, where it is used alone."""
         return 0 if self._core is None else self._core.round
 
     @property
@@ -212,13 +212,13 @@ class Rule(Parametrised, ABC):
             self._core = self._make_core(*state)
 
     def without_label_names(self) -> Self:
-        """Return a copy in its present state, for label numbers."""
+        """Return a copy in its present state, for label indices."""
         copied = copy.copy(self)
         copied.__setstate__(copied.__getstate__() | {"labels": None})
         return copied
 
     def with_state_of(self, kernel: RuleKernel, round_: int, traits: LearnerTraits) -> Self:
-        """Return a copy for label numbers that continues from a learner's ``kernel``, at round ``round_``.
+        """Return a copy for label indices that continues from a learner's ``kernel``, at round ``round_``.
 
         ``traits`` are those of the learner.
         """
@@ -256,10 +256,10 @@ class Rule(Parametrised, ABC):
         >>> decision.top, round(decision.propensity, 3)
         (['bee', 'dog'], 0.065)
         """
-        core, s, numbers, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
+        core, s, indices, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
-        decision: Decision = self._decide(core, s, x, numbers, m, None, target)
+        decision: Decision = self._decide(core, s, x, indices, m, None, target)
         return decision
 
     def decide_many(
@@ -286,11 +286,11 @@ class Rule(Parametrised, ABC):
         >>> decisions.top.tolist()
         [[1, 2], [2, 0]]
         """
-        core, s, numbers, m, target = self._prepare(2, scores, probabilities, eligible, set_size, coverage)
+        core, s, indices, m, target = self._prepare(2, scores, probabilities, eligible, set_size, coverage)
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        decisions, done = decide_rows(core, Rows(s), EligibleLabels(numbers), m, target, rows)
+        decisions, done = decide_rows(core, Rows(s), EligibleLabels(indices), m, target, rows)
         if done < len(s):
             self.raise_error(core.rule)
         return decisions
@@ -312,8 +312,8 @@ class Rule(Parametrised, ABC):
         >>> Uniform(set_size=2).distribution(scores=[1.0, 2.0, 3.0]).inclusion().round(3).tolist()
         [0.667, 0.667, 0.667]
         """
-        core, s, numbers, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
-        decision = self._decide(core, s, None, numbers, m, core.cursor(), target)
+        core, s, indices, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
+        decision = self._decide(core, s, None, indices, m, core.cursor(), target)
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
@@ -393,10 +393,10 @@ class Rule(Parametrised, ABC):
         if self.labels is not None and k != len(self.labels):
             raise self.invalid("scores", f"{len(self.labels)} numbers, one a label", k)
         core = self._core_for(k)
-        numbers: Array = core.all_labels
+        indices: Array = core.all_labels
         if eligible is not None:
-            numbers = np.sort(core.vocabulary.encode(eligible, "eligible", self.owner))
-            if len(numbers) == 0:
+            indices = np.sort(core.vocabulary.encode(eligible, "eligible", self.owner))
+            if len(indices) == 0:
                 raise self.invalid("eligible", "distinct labels, at least one", eligible)
         size = self.set_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         size = k if size is None else size
@@ -405,7 +405,7 @@ class Rule(Parametrised, ABC):
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
         target = self.target_coverage(core.rule, coverage, self.owner)
-        return core, s, numbers, min(size, len(numbers)), target
+        return core, s, indices, min(size, len(indices)), target
 
 
 def _no_promise(coverage: float | None, owner: str) -> InvalidInput:

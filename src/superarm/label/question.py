@@ -44,7 +44,7 @@ class Question:
 
 
 def choose_labels(belief: Array, showable: Array, max_labels: int, yes_no: bool) -> Array:
-    """Return the numbers of the labels to show: the most probable; of yes or no, the set nearest to one half.
+    """Return the indices of the labels to show: the most probable; of yes or no, the set nearest to one half.
 
     Args:
         belief: in each label.

@@ -1,4 +1,4 @@
-"""Answers to decisions: which can be taken, and what they mean in numbers."""
+"""Answers to decisions: which can be taken, and what they mean in indices."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CheckedAnswer(NamedTuple):
 def checked_answer(
     learner: Learner, decision: Decision, hit: Any = None, label: Any = None, likelihood: Any = None
 ) -> CheckedAnswer:
-    """Return an answer to a decision, checked, in numbers."""
+    """Return an answer to a decision, checked, in indices."""
     _check_feedback(learner, decision, hit, label, likelihood)
     sets = decision.sets_among(learner.vocabulary, learner.owner)
     eligible = _eligible_indices(learner, decision, sets)

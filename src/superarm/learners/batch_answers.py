@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class AnswerColumns(NamedTuple):
     """Answers to some of many decisions."""
 
-    which: Array  # the numbers of the decisions that were answered
+    which: Array  # the indices of the decisions that were answered
     hits: Array  # whether the right label was shown
-    labels: Array  # the numbers of the right labels; -1 where only a bit came
+    labels: Array  # the indices of the right labels; -1 where only a bit came
 
 
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
@@ -147,9 +147,9 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerColumns) -> None:
     none = learner.inputs.none_index
-    for i, number in zip(answers.which, answers.labels, strict=True):
-        if number != none and number not in eligible.of_row(i):
-            wrong = learner.vocabulary.decode([number])[0]
+    for i, index in zip(answers.which, answers.labels, strict=True):
+        if index != none and index not in eligible.of_row(i):
+            wrong = learner.vocabulary.decode([index])[0]
             raise ineligible_label(learner, "labels", wrong)
 
 
@@ -157,4 +157,4 @@ def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
     """Return whether each label was among the shown ones."""
     flat, (first, sizes) = decisions.draws.flat, decisions.draws.spans("drawn")
     pairs = zip(answers.which, answers.labels, strict=True)
-    return np.array([number in flat[first[i] : first[i] + sizes[i]] for i, number in pairs])
+    return np.array([index in flat[first[i] : first[i] + sizes[i]] for i, index in pairs])

@@ -32,14 +32,14 @@ def decide(
 ) -> Decision:
     """Choose a set for one row, of whatever kind."""
     inputs, named = learner.inputs, named_row(x)
-    numbers = inputs.eligible_numbers(eligible, named)
+    indices = inputs.eligible_indices(eligible, named)
     m = learner.set_size if set_size is None else inputs.check_set_size(set_size)
     with rollback_inputs(learner, keep_on_success=cursor is None):
         row = inputs.encode_row(x if named is None else named)
         core = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         shown = row if named is None else json_row(named)
         target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
-        decision: Decision | None = core.decide(row, shown, numbers, m, cursor, target)
+        decision: Decision | None = core.decide(row, shown, indices, m, cursor, target)
         if decision is None:
             raise failures.score_error(learner, row)
     if cursor is None and inputs.column_warnings:

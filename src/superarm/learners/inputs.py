@@ -35,7 +35,7 @@ class LearnerInputs:
         column_warnings: of the last row with names, what is not as declared: a sentence for each column.
         warned: the columns that a warning was given about.
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if that is not known.
-        all_labels, showable: the numbers of all labels, and of those that may be shown.
+        all_labels, showable: the indices of all labels, and of those that may be shown.
         label_additions: (round, labels before) for each time that labels were added.
         sizes_vary: set_size is the most that is shown, and may be all labels.
     """
@@ -51,7 +51,7 @@ class LearnerInputs:
         self.columns: Columns | None = None
         self.column_warnings: dict[str, str] = {}
         self.warned: set[str] = set()
-        self.none_index: int | None = None  # the number of a label that may be the truth, but is never shown
+        self.none_index: int | None = None  # of a label that may be the truth, but is never shown
         self.label_additions: list[tuple[int, int]] = []
         self.use_labels(vocabulary)
 
@@ -69,7 +69,7 @@ class LearnerInputs:
     # ------------------------------------------------------------ labels
 
     def use_labels(self, vocabulary: LabelVocabulary, none_index: int | None = None) -> None:
-        """Take these labels; the one of number ``none_index`` is never shown."""
+        """Take these labels; the one of index ``none_index`` is never shown."""
         self.vocabulary = vocabulary
         self.none_index = self.none_index if none_index is None else none_index
         self.all_labels = np.arange(vocabulary.count)
@@ -93,10 +93,10 @@ class LearnerInputs:
             raise self.invalid("set_size", f"below n_labels = {self.vocabulary.count}", m)
         return m
 
-    def eligible_numbers(
+    def eligible_indices(
         self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
     ) -> Array:
-        """Return the numbers of eligible labels, increasing; ``None``: all that may be shown.
+        """Return the indices of eligible labels, increasing; ``None``: all that may be shown.
 
         Args:
             labels: the eligible ones.
@@ -104,34 +104,34 @@ class LearnerInputs:
         """
         if labels is None:
             return self.showable
-        numbers = np.sort(self.vocabulary.encode(labels, "eligible", self.owner))
-        if not len(numbers):
+        indices = np.sort(self.vocabulary.encode(labels, "eligible", self.owner))
+        if not len(indices):
             raise self.invalid("eligible", "distinct labels, at least one", labels)
-        if self.none_index is not None and self.none_index in numbers:
+        if self.none_index is not None and self.none_index in indices:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
-        return numbers
+        return indices
 
     def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
-        """Return the numbers of eligible labels for n rows of a batch: one list for all, or one for each."""
+        """Return the indices of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
         each = (
-            [self.eligible_numbers(labels) for labels in given]
+            [self.eligible_indices(labels) for labels in given]
             if several
-            else [self.eligible_numbers(eligible)]
+            else [self.eligible_indices(eligible)]
         )
         if several and len(each) != n:
             raise self.invalid(
                 "eligible", f"one list, or one for each of {n} rows", Description(f"{len(each)} lists")
             )
-        if not self.sizes_vary and any(len(numbers) < m for numbers in each):
+        if not self.sizes_vary and any(len(indices) < m for indices in each):
             raise self.invalid(
                 "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
             )
         return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
-        """Return the numbers of the labels that there were at a round."""
+        """Return the indices of the labels that there were at a round."""
         earlier = [k for start, k in self.label_additions if round_ is not None and round_ < start]
         return self.all_labels[: earlier[0]] if earlier else self.all_labels
 
@@ -234,14 +234,14 @@ class LearnerInputs:
         return numbers
 
     def check_run(self, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
-        """Return label and row numbers, checked for compiled code; check ``signed_sizes``, which it fills."""
-        y = self._whole_numbers("y", "label numbers from 0 (run counts; it knows no names)", y)
-        visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row numbers", visit)
+        """Return label and row indices, checked for compiled code; check ``signed_sizes``, which it fills."""
+        y = self._whole_numbers("y", "label indices from 0 (run counts; it knows no names)", y)
+        visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row indices", visit)
         k = self.vocabulary.count
         if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
-            raise self.invalid("y", f"{n} label numbers below n_labels = {k}", y)
+            raise self.invalid("y", f"{n} label indices below n_labels = {k}", y)
         if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
-            raise self.invalid("visit", f"row numbers below {n}", visit)
+            raise self.invalid("visit", f"row indices below {n}", visit)
         if signed_sizes is not None and not (
             isinstance(signed_sizes, np.ndarray)
             and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)

@@ -243,7 +243,7 @@ class Learner(Parametrised):
 
         Args:
             X: a matrix, or a data frame.
-            y: label numbers 0..k-1; they answer and count, and reach no learner of bits.
+            y: label indices 0..k-1; they answer and count, and reach no learner of bits.
             visit: the rows to go through, in this order; all of them by default.
             signed_sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
                 was not among them.
@@ -284,7 +284,7 @@ class Learner(Parametrised):
 
     @property
     def vocabulary(self) -> LabelVocabulary:
-        """Its labels: names and numbers."""
+        """Its labels: names and indices."""
         return self.inputs.vocabulary
 
     @property

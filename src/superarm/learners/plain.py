@@ -62,7 +62,7 @@ class PlainLearner(AnyRuleLearner):
         raise TypeError(f"{self.owner} must define score(x)")
 
     def learn(self, x: Array, shown: Array, hit: bool) -> None:
-        """Change the memory by an answer, ``hit``, to x: ``shown`` are the numbers of the labels that were shown."""
+        """Change the memory by an answer, ``hit``, to x: ``shown`` are the indices of the labels that were shown."""
         raise TypeError(f"{self.owner} must define learn(x, shown, hit)")
 
     @property

@@ -65,6 +65,6 @@ def predict_set(
 
 
 def _ranked(learner: Learner, X: Any) -> Array:
-    """Return the numbers of the labels that can be shown, best first, for every row of X."""
+    """Return the indices of the labels that can be shown, best first, for every row of X."""
     showable = learner.inputs.showable
     return showable[np.argsort(-learner.scores(X)[:, showable], axis=1, kind="stable")]

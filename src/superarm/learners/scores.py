@@ -32,17 +32,17 @@ class ScoreInputs(LearnerInputs):
         self.layout = Layout(vocabulary.count, 0)
         self.n_features = vocabulary.count
 
-    def eligible_numbers(
+    def eligible_indices(
         self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
     ) -> Array:
-        """Return the numbers of the labels that may be shown: of a row, only those that have a score there."""
+        """Return the indices of the labels that may be shown: of a row, only those that have a score there."""
         if named is not None and len(named) < self.vocabulary.count:
             scored = {self.vocabulary.index_of_text(label) for label in named}
             candidates = self.vocabulary.all() if labels is None else list(labels)
             labels = [label for label in candidates if self.vocabulary.index(label) in scored]
             if not labels:
                 raise self.invalid("x", "scores of labels that may be shown, at least one", dict(named))
-        return super().eligible_numbers(labels)
+        return super().eligible_indices(labels)
 
     def encode_row(self, x: Any, *, grow: bool = True) -> Any:
         named = named_row(x)
@@ -50,12 +50,12 @@ class ScoreInputs(LearnerInputs):
             return super().encode_row(x, grow=grow)
         s = np.full(self.vocabulary.count, -FLOAT32_MAX, np.float32)  # those without a score come last
         for label, score in named.items():
-            number = self.vocabulary.index_of_text(label)
-            if number is None:
+            index = self.vocabulary.index_of_text(label)
+            if index is None:
                 raise self.invalid(f"x[{label!r}]", "the score of a known label", score)
             if not is_number(score) or not -FLOAT32_MAX <= score <= FLOAT32_MAX:
                 raise self.invalid(f"x[{label!r}]", "a finite number", score)
-            s[number] = score
+            s[index] = score
         return s
 
     def accepts_layout(self, layout: Layout) -> bool:

@@ -145,7 +145,7 @@ class SetLogit(LikelihoodLearner):
         false_no: the probability of a "no" although the right label was shown.
         false_yes: the probability of a "yes" although it was not.
         none_label: a label that is never shown and never predicted, but may be the truth: most people
-            click nothing, or none of the labels fits. One of ``labels``, or its number.
+            click nothing, or none of the labels fits. One of ``labels``, or its index.
 
     >>> import superarm as sa
     >>> learner = sa.SetLogit(labels=["ant", "bee", "cat", "dog"], n_features=2, set_size=2)
@@ -177,7 +177,7 @@ class SetLogit(LikelihoodLearner):
         super().__init__(**common)
         self.none_label = to_python(none_label)
         if none_label is not None:
-            number = self.vocabulary.index(none_label)
-            if number is None:
+            index = self.vocabulary.index(none_label)
+            if index is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
-            self.inputs.use_labels(self.vocabulary, number)
+            self.inputs.use_labels(self.vocabulary, index)

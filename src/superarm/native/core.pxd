@@ -21,10 +21,10 @@ cdef class DecisionBase:
     cdef public object x  # the row as people see it
     # the row as compiled code reads it: an array, or a data.Row; None until it is known
     cdef public object row
-    # DecisionSets of labels, or of label numbers: an array of all three, one after the other
+    # DecisionSets of labels, or of label indices: an array of all three, one after the other
     cdef public object sets
     cdef public Py_ssize_t size  # how many are shown
-    cdef public object _eligible  # array of label numbers, a tuple of labels, or None for all
+    cdef public object _eligible  # array of label indices, a tuple of labels, or None for all
     cdef public double log_propensity
     cdef public object n_labels  # how many there were, where sets hold labels and it is known; else None
     cdef public object draw_log  # bytes of float64
@@ -32,7 +32,7 @@ cdef class DecisionBase:
     cdef public object round  # an int, or None
     cdef public object learner  # the learner's id, or None
     cdef public object learnt_by  # ids of the learners that learnt from it, if another system made it
-    cdef public object vocabulary  # the LabelVocabulary behind the numbers; None if sets already hold labels
+    cdef public object vocabulary  # the LabelVocabulary behind the indices; None if sets already hold labels
 
 
 cdef class Core(Stage):
@@ -56,7 +56,7 @@ cdef class Core(Stage):
     # what `bind` takes
     cdef readonly object decision_class, vocabulary, explore_rule
     cdef public object id
-    cdef readonly object all_labels, showable  # arrays of label numbers
+    cdef readonly object all_labels, showable  # arrays of label indices
     cdef public Py_ssize_t set_size
     cdef readonly bint plain_dense_rows
     cdef readonly bint takes_hit  # it learns from bits

@@ -102,9 +102,9 @@ cdef class Core(Stage):
         Args:
             decision_class: superarm.decisions.Decision.
             explore_rule: the rule of superarm.explore.
-            vocabulary: the LabelVocabulary behind the numbers.
+            vocabulary: the LabelVocabulary behind the indices.
             id: of the learner, or of the rule.
-            all_labels: an array of the k label numbers; ``None`` for one of its own.
+            all_labels: an array of the k label indices; ``None`` for one of its own.
             showable: an array of those that may be shown; ``None`` for all.
             set_size: how many to show, in the fast paths and in the fused loop.
             feedback: what the learner takes: some of hit, label, likelihood.
@@ -142,7 +142,7 @@ cdef class Core(Stage):
         return self.rule.take_error()
 
     def on_labels_added(self, Py_ssize_t before) -> None:
-        """Set what is not to begin as in a new core, for labels from number ``before`` on, which are new."""
+        """Set what is not to begin as in a new core, for labels from index ``before`` on, which are new."""
 
     # ------------------------------------------------------------ the two steps
 
@@ -240,7 +240,7 @@ cdef class Core(Stage):
         Args:
             row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
             x: as people see it.
-            eligible: label numbers.
+            eligible: label indices.
             m: how many to show.
             cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
             coverage: that is asked for; 0: the rule's own.
@@ -337,11 +337,11 @@ cdef class Core(Stage):
         Args:
             decision: the decision.
             row: as compiled code reads it.
-            eligible: label numbers that could be shown, increasing.
-            sets: an array of label numbers: DecisionSets (decisions/decision.py), one after the other.
+            eligible: label indices that could be shown, increasing.
+            sets: an array of label indices: DecisionSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.
             hit: the bit.
-            label: the label's number, or -1.
+            label: the label's index, or -1.
             likelihood: float64 numbers, one for each label; or ``None``.
         """
         cdef Row read

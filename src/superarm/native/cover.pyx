@@ -57,7 +57,7 @@ LOG_KEYS = tuple(LogHead(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))  # the names o
 @cython.final
 cdef class CoverKernel(LeaveOutKernel):
     cdef readonly double coverage, eta, false_no, false_yes
-    # the number of a label that is never shown and may be the truth; -1: there is none
+    # the index of a label that is never shown and may be the truth; -1: there is none
     cdef readonly Py_ssize_t none_label
     # every answer names the label: whatever is shown teaches, so nothing is left out
     cdef readonly bint full_information

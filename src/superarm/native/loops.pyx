@@ -25,7 +25,7 @@ cdef struct RunCounts:  # of the rounds of `run`
 
 
 cdef struct LabelLists:  # the labels that may be shown, for many rows
-    const Py_ssize_t* numbers
+    const Py_ssize_t* indices
     const Py_ssize_t* starts  # of each row's list; NULL where one list of n is for all
     Py_ssize_t n
 
@@ -33,8 +33,8 @@ cdef struct LabelLists:  # the labels that may be shown, for many rows
 cdef LabelLists label_lists(eligible) except *:
     """Return the lists of an `EligibleLabels` (decisions/decisions.py), which must live as long."""
     cdef LabelLists lists
-    numbers, starts = eligible
-    lists.numbers, lists.n = intp_data(numbers), len(numbers)
+    indices, starts = eligible
+    lists.indices, lists.n = intp_data(indices), len(indices)
     lists.starts = NULL
     if starts is not None:
         lists.starts = intp_data(starts)
@@ -47,9 +47,9 @@ cdef inline const Py_ssize_t* labels_of_row(
     """Return the labels that may be shown for row i; ``n`` gets how many there are."""
     if lists.starts == NULL:
         n[0] = lists.n
-        return lists.numbers
+        return lists.indices
     n[0] = lists.starts[i + 1] - lists.starts[i]
-    return lists.numbers + lists.starts[i]
+    return lists.indices + lists.starts[i]
 
 
 cdef class DecisionBlock:
@@ -103,8 +103,8 @@ def run(
     Args:
         core: of the learner.
         rows: the rows.
-        y: label numbers (intp).
-        visit: row numbers (intp).
+        y: label indices (intp).
+        visit: row indices (intp).
         counts: gets `RunCounts` (four int64).
         signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """

@@ -21,7 +21,7 @@ cdef inline void best_first(
 
 
 cdef inline Py_ssize_t write_sets(const float* s, const Draw* draw, Py_ssize_t* flat) noexcept nogil:
-    """Write the DecisionSets (decisions/decision.py) of a draw, one after the other. Return how many numbers these are."""
+    """Write the DecisionSets (decisions/decision.py) of a draw, one after the other. Return how many indices these are."""
     best_first(s, draw.drawn, draw.size, flat)
     memcpy(flat + draw.size, draw.drawn, draw.size * sizeof(Py_ssize_t))
     memcpy(flat + 2 * draw.size, draw.top, draw.top_size * sizeof(Py_ssize_t))

@@ -58,7 +58,7 @@ cdef class SetLogitCore(Core):
         bias: the constant beside the dense part.
         forget: the least weight of a new round.
         false_yes, false_no: how often a bit is wrong.
-        none_label: the number of the label that is never shown, and never revived; -1 for none.
+        none_label: the index of the label that is never shown, and never revived; -1 for none.
     """
 
     cdef readonly AveragedWeights weights

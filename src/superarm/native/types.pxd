@@ -40,13 +40,13 @@ cdef struct DrawContext:
     Py_ssize_t m  # labels to show, at most n
     int64_t round
     const double* draw_state
-    const Py_ssize_t* eligible  # the numbers of these labels, increasing
-    const float* all_scores  # of all labels, eligible or not, by their numbers
+    const Py_ssize_t* eligible  # the indices of these labels, increasing
+    const float* all_scores  # of all labels, eligible or not, by their indices
     double coverage  # that is asked for, of a rule that promises one; 0: its own
 
 
 cdef struct Draw:
-    # What a rule has chosen. Labels are positions in DrawContext.scores, until the core has made numbers of them. The
+    # What a rule has chosen. Labels are positions in DrawContext.scores, until the core has made indices of them. The
     # rule finds both sizes at DrawContext.m, n_log and log_propensity at 0: it sets what is to be different.
     Py_ssize_t* drawn  # the set, in the order of the draw
     Py_ssize_t* top  # the top set, best first

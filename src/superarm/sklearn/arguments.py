@@ -48,14 +48,14 @@ def answered_sets(
             got = Description(f"{len(values)} for {n_rows} rows")
             raise InvalidInput.must(name, OWNER, "one for each row of X", got)
     answered = [i for i, hit in enumerate(hits) if hit is not None]
-    codes = []
+    indices = []
     for i in answered:
         labels = sets[i]
         if not len(labels) or len(set(labels)) != len(labels):
             wanted = "distinct labels, at least one where there is an answer"
             raise InvalidInput.must("shown", at_row(OWNER, i), wanted, list(labels))
-        codes.append(class_codes(classes, np.asarray(labels), "shown"))
-    return answered, codes, [hits[i] for i in answered], [propensities[i] for i in answered]
+        indices.append(class_indices(classes, np.asarray(labels), "shown"))
+    return answered, indices, [hits[i] for i in answered], [propensities[i] for i in answered]
 
 
 def one_column(values: Any) -> list[Any]:
@@ -67,14 +67,14 @@ def one_column(values: Any) -> list[Any]:
     return [None if is_missing(value) else value for value in values]
 
 
-def class_codes(classes: Array, y: Any, parameter: str) -> Array:
+def class_indices(classes: Array, y: Any, parameter: str) -> Array:
     """Return the indices of labels among the classes."""
-    codes = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-    known = classes[codes] == y
+    indices = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    known = classes[indices] == y
     if not np.all(known):
         unknown = np.asarray(y)[~known][0]
         raise InvalidInput.must(parameter, OWNER, "made of its classes", unknown)
-    return np.asarray(codes)
+    return np.asarray(indices)
 
 
 def checked_labels(y: Any, X: Any) -> Array:

@@ -27,7 +27,7 @@ from superarm.sklearn.arguments import (
     check_no_gaps,
     check_not_answers,
     checked_labels,
-    class_codes,
+    class_indices,
     shown_sets,
 )
 from superarm.sklearn.scorer import log_loss
@@ -242,7 +242,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Return what there is to learn: rows with labels, or with sets where these were shown."""
         rows, self.fitted_with_shown_ = self._learner_rows(X), sets is not None
         if sets is None:
-            return LabelledRows(rows, class_codes(self.classes_, y, "y"))
+            return LabelledRows(rows, class_indices(self.classes_, y, "y"))
         if not self.learner_.learns_from_given:
             wanted = "one that learns from given sets, such as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)

@@ -33,9 +33,9 @@ def log_losses(logits: Array, sets: Sequence[Array], hits: Sequence[bool]) -> Ar
 def log_loss(model: Any, X: Any, hit: Any, sets: list[list[Any]], sample_weight: Any = None) -> float:
     """Return the mean log loss of the answers; rows without one do not count."""
     logits = np.log(np.maximum(model.predict_proba(X), 1e-300))
-    answered, codes, hits, _ = answered_sets(model.classes_, sets, hit, None, len(logits))
+    answered, indices, hits, _ = answered_sets(model.classes_, sets, hit, None, len(logits))
     weights = None if sample_weight is None else np.asarray(sample_weight)[answered]
-    return float(np.average(log_losses(logits[answered], codes, hits), weights=weights))
+    return float(np.average(log_losses(logits[answered], indices, hits), weights=weights))
 
 
 class SetScorer(BaseEstimator):  # type: ignore[misc]
@@ -88,8 +88,8 @@ class SetScorer(BaseEstimator):  # type: ignore[misc]
         p = model.predict_proba(X)
         answered, *columns = answered_sets(model.classes_, sets, hit, propensity, len(p))
         rows = [
-            {"x": [0.0], "labels": codes.tolist(), "hit": hit, "propensity": propensity, "p": row.tolist()}
-            for row, codes, hit, propensity in zip(p[answered], *columns, strict=True)
+            {"x": [0.0], "labels": indices.tolist(), "hit": hit, "propensity": propensity, "p": row.tolist()}
+            for row, indices, hit, propensity in zip(p[answered], *columns, strict=True)
         ]
         log = Log(rows, uniform=self.uniform)
         summary = summarize(log, labels=len(model.classes_))

@@ -68,24 +68,24 @@ class TrainingRows(ABC):
 
 
 class LabelledRows(TrainingRows):
-    """Rows with their labels, as ``codes``: the answers to the sets that a learner shows follow from these."""
+    """Rows with their labels, as ``label_indices``: the answers to the sets that a learner shows follow from these."""
 
-    def __init__(self, rows: Rows, codes: Array) -> None:
+    def __init__(self, rows: Rows, label_indices: Array) -> None:
         super().__init__(rows)
-        self.codes = codes
+        self.label_indices = label_indices
 
     def take(self, indices: Array) -> LabelledRows:
-        return LabelledRows(self.rows.take(indices), self.codes[indices])
+        return LabelledRows(self.rows.take(indices), self.label_indices[indices])
 
     def learn_pass(self, learner: Learner, order: Array) -> None:
-        learner.run(self.rows, self.codes, order)
+        learner.run(self.rows, self.label_indices, order)
 
     def losses(self, scores: Array) -> Array:
         """Return 1 where the best label is wrong, else 0."""
-        return np.asarray(scores.argmax(axis=1) != self.codes, np.float64)
+        return np.asarray(scores.argmax(axis=1) != self.label_indices, np.float64)
 
     def posterior(self, scores: Array, answer_noise: tuple[float, float]) -> Array:
-        return np.asarray(self.codes[:, None] == np.arange(scores.shape[1]), np.float64)
+        return np.asarray(self.label_indices[:, None] == np.arange(scores.shape[1]), np.float64)
 
 
 class AnsweredSets(TrainingRows):
