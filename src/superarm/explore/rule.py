@@ -72,9 +72,7 @@ class Rule(Parametrised, ABC):
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
-        self._core: ScoresCore | None = (
-            None  # what decides where the rule is used alone, after the first decision
-        )
+        self._core: ScoresCore | None = None  # which decides, where the rule is used alone
         self._learner_traits = LearnerTraits()
 
     # ------------------------------------------------------------ what a rule defines
@@ -259,7 +257,8 @@ class Rule(Parametrised, ABC):
         core, s, indices, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
         if x is not None:
             x = json_row(x) if is_named_row(x) else as_row(x, None, self.owner)
-        decision: Decision = self._decide(core, s, x, indices, m, None, target)
+        decision = self._decide(core, s, indices, m, target)
+        decision.x = x
         return decision
 
     def decide_many(
@@ -290,9 +289,8 @@ class Rule(Parametrised, ABC):
         rows = None if x is None else as_rows(x, None, self.owner)
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
-        decisions, done = decide_rows(core, Rows(s), EligibleLabels(indices), m, target, rows)
-        if done < len(s):
-            self.raise_error(core.rule)
+        decisions, _ = decide_rows(core, Rows(s), EligibleLabels(indices), m, target, rows)
+        self.raise_error(core.rule)
         return decisions
 
     def distribution(
@@ -313,7 +311,7 @@ class Rule(Parametrised, ABC):
         [0.667, 0.667, 0.667]
         """
         core, s, indices, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
-        decision = self._decide(core, s, None, indices, m, core.cursor(), target)
+        decision = self._decide(core, s, indices, m, target, core.cursor())
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
@@ -328,8 +326,7 @@ class Rule(Parametrised, ABC):
             raise FeedbackError.must("decision", owner, "a Decision", decision)
         if bit is None:
             raise FeedbackError.must("hit", owner, "True or False", hit)
-        of_others = decision.learner != self.id or decision.round is None or decision.round >= self.round
-        if core is None or of_others:
+        if core is None or decision.learner != self.id or decision.round not in range(self.round):
             raise FeedbackError.must("decision", owner, f"of this rule ({self.id})", decision.learner)
         if decision.round in core.answered:
             raise FeedbackError.answered_before(owner, decision.round)
@@ -340,19 +337,11 @@ class Rule(Parametrised, ABC):
         self.warn_of_promise(core.rule)
 
     def _decide(
-        self,
-        core: ScoresCore,
-        s: Array,
-        x: Any,
-        eligible: Array,
-        m: int,
-        cursor: Cursor | None,
-        target: float,
-    ) -> Any:
-        """Return a Decision; raise what a rule in plain Python has raised."""
-        decision = core.decide(s, x, eligible, m, cursor, target)
-        if decision is None:
-            self.raise_error(core.rule)
+        self, core: ScoresCore, s: Array, eligible: Array, m: int, target: float, at: Cursor | None = None
+    ) -> Decision:
+        """Return a Decision without a row; raise what a rule in plain Python has raised."""
+        decision: Decision = core.decide(s, None, eligible, m, at, target)
+        self.raise_error(core.rule)
         decision.row = None  # that was the scores
         return decision
 
@@ -365,9 +354,7 @@ class Rule(Parametrised, ABC):
             core = self._core = self._make_core(k, core.rule.state(), core.rounds())
         return core
 
-    def _make_core(
-        self, k: int, kernel_state: dict[str, Array] | None = None, rounds: Any = None
-    ) -> ScoresCore:
+    def _make_core(self, k: int, kernel_state: Any = None, rounds: Any = None) -> ScoresCore:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
         core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, self._learner_traits))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))

@@ -12,9 +12,10 @@ from libc.string cimport memcpy
 
 cimport numpy as np
 
-from superarm.native.arrays cimport double_data, float_data, int32_data, intp_data
+from superarm.native.arrays cimport double_data, float_data, intp_data
 from superarm.native.cpu cimport kernels
 from superarm.native.ranking cimport write_sets
+from superarm.native.rows cimport read_row
 
 import numpy as np
 
@@ -58,17 +59,6 @@ cdef class Cursor:
 
 cdef class DecisionBase:
     pass
-
-
-cdef int read_row(object row, Row* out) except -1:
-    """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
-    dense = row if type(row) is np.ndarray else row.dense
-    out.dense, out.d = float_data(dense), np.PyArray_DIM(dense, 0)
-    out.indices, out.values, out.n = NULL, NULL, 0
-    if dense is not row:
-        out.indices, out.values = int32_data(row.indices), float_data(row.values)
-        out.n = len(row.indices)
-    return 0
 
 
 cdef class Core(Stage):
@@ -227,11 +217,8 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        if cursor is not None and (
-            type(cursor) is not Cursor or (<Cursor>cursor).draw_state.shape[0] != self.rule.n_draw_state
-        ):
-            return None
-        return self.decide(row, row, self.showable, self.set_size, cursor)
+        fits = cursor is None or type(cursor) is Cursor and len(cursor.draw_state) == self.rule.n_draw_state
+        return self.decide(row, row, self.showable, self.set_size, cursor) if fits else None
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor=None, double coverage=0.0):
         """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
@@ -314,11 +301,11 @@ cdef class Core(Stage):
 
     def update_fast(self, decision, hit) -> int:
         """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
-        if not (self.plain_dense_rows and self.takes_hit) or type(decision) is not self.decision_class:
+        if not (self.plain_dense_rows and self.takes_hit and (hit is True or hit is False)):
+            return NOT_FAST
+        if type(decision) is not self.decision_class:
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
-        if hit is not True and hit is not False:
-            return NOT_FAST
         if own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
         if own._rule is not self.explore_rule:  # stored, or another rule chose: not all has been checked
@@ -347,7 +334,6 @@ cdef class Core(Stage):
         cdef Row read
         cdef Round round
         cdef Answer answer
-        cdef const char* log = draw_log
         cdef Py_ssize_t size = decision.size
         read_row(row, &read)
         round.row = &read
@@ -355,7 +341,8 @@ cdef class Core(Stage):
         round.drawn, round.m = intp_data(sets) + size, size
         round.top, round.top_size = intp_data(sets) + 2 * size, np.PyArray_DIM(sets, 0) - 2 * size
         round.log_propensity = decision.log_propensity
-        round.draw_log, round.n_log = <const double*>log, len(draw_log) // sizeof(double)
+        round.draw_log = <const double*><const char*>draw_log
+        round.n_log = len(draw_log) // sizeof(double)
         round.given = decision.round is None
         answer.hit, answer.label = hit, label
         answer.likelihood = NULL if likelihood is None else double_data(likelihood)

@@ -12,3 +12,5 @@ cdef class RowBlock:
     cdef const int64_t* starts_data
     cdef void at(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void prefetch_row(self, Py_ssize_t i) noexcept nogil
+
+cdef int read_row(object row, Row* out) except -1

@@ -1,4 +1,6 @@
-"""Many rows, as compiled code reads them."""
+"""Rows, as compiled code reads them."""
+
+cimport numpy as np
 
 import numpy as np
 
@@ -6,6 +8,17 @@ from superarm.native.arrays cimport float_data, int32_data, int64_data
 from superarm.native.prefetch cimport superarm_prefetch, superarm_prefetch_far
 
 cdef Py_ssize_t MAX_NEAR_COLUMNS = 128  # columns of a row that the first cache can ask for at once
+
+
+cdef int read_row(object row, Row* out) except -1:
+    """``row`` is a dense row (an array), or has ``dense``, ``indices`` and ``values``."""
+    dense = row if type(row) is np.ndarray else row.dense
+    out.dense, out.d = float_data(dense), np.PyArray_DIM(dense, 0)
+    out.indices, out.values, out.n = NULL, NULL, 0
+    if dense is not row:
+        out.indices, out.values = int32_data(row.indices), float_data(row.values)
+        out.n = len(row.indices)
+    return 0
 
 
 cdef class RowBlock:
