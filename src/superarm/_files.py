@@ -22,12 +22,22 @@ from superarm.errors import Description, MissingModel, ModelFileError
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
+SQLITE_HEADER = b"SQLite format 3\0"
 READ_ERRORS = (  # what NumPy raises for files that are no .npy and no .npz, or not whole
     *(OSError, EOFError, KeyError, TypeError, ValueError, AttributeError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError),
 )
 _PARSING_LOCK = Lock()  # CPython 3.11 may fail to parse the headers of arrays in two threads at once
 VERSION = 3  # 1 and 2 were 0.1 and 0.2, which were never released
+
+
+def is_sqlite_file(path: Path) -> bool:
+    """Return whether a file begins as SQLite's do, whole or not."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
+    except OSError:
+        return False
 
 
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:

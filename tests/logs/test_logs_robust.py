@@ -219,3 +219,29 @@ def test_ids_that_repeat_are_rounds(tmp_path):
     assert (summary.ids, summary.first_round) == (None, 0)
     with pytest.raises(InvalidInput, match=r"id of .* must be different in every row"):
         decide_file(tmp_path / "model.npz", rows, tmp_path / "d.parquet", id_column="id")
+
+
+def warnings_of(rows):
+    log = Log(rows)
+    return evaluate(log, [Policy("fixed", fixed=[0])], summarize(log), holdout=None).warnings
+
+
+def test_sets_of_several_sizes_whose_propensity_includes_the_size():
+    """Of 1 or 2 of three labels, any set has 1 in 3 among those of its size; 1 in 6 is not what weights need."""
+    random = np.random.default_rng(0)
+    sets = [random.choice(3, random.integers(1, 3), replace=False).tolist() for _ in range(400)]
+    rows = [answered(i, labels=labels, hit=0 in labels) for i, labels in enumerate(sets)]
+    assert warnings_of([row | {"propensity": 1 / 3} for row in rows]) == ()
+    (warning,) = warnings_of([row | {"propensity": 1 / 6} for row in rows])
+    assert "add up to 2 times" in warning and "log how probable each was among those of its size" in warning
+
+
+def test_a_log_that_always_shows_the_same_labels_and_no_list_of_all():
+    (warning,) = warnings_of([answered(i, labels=[0, 1], propensity=1.0) for i in range(40)])
+    assert warning.endswith("name those that it never shows (labels).")
+
+
+def test_a_set_with_a_label_twice_is_told_whole(tmp_path):
+    path = write_log(tmp_path, "age,first,second,hit\n1,a,b,1\n2,a,a,0\n")
+    with pytest.raises(BadRow, match=r"row 2 must be distinct labels, at least one, got \['a', 'a'\]"):
+        list(Log(path, columns=LogColumns(labels=("first", "second"))))

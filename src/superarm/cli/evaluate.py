@@ -126,7 +126,8 @@ def evaluate(
     held_out = _rows_to_judge_by(source, models, bool(learner), holdout, seed, quiet=as_json)
     first_model = next(iter(models.values()), None)
     summary = opt.summarize_log(source, opt.labels_or_count(labels), first_model)
-    with progress_bar(summary.rows * (1 + passes * len(learner or [])), progress=not as_json) as tick:
+    n_readings = 1 + passes * len(learner or [])
+    with progress_bar(summary.rows * n_readings, "rows", progress=not as_json) as tick:
         learners = dict(models)
         for spec in learner or []:
             assert held_out is not None

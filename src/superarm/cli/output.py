@@ -25,7 +25,6 @@ OnAddress = Callable[[str], None]  # gets the address of a page that is served
 MAX_GROUP_LINES = 20  # lines of a table
 MAX_COLUMN_NAMES = 20  # columns with the same remark that are listed
 MANY_EVENTS = 1_000  # of a labelling: reading them takes seconds
-SQLITE_HEADER = b"SQLite format 3\0"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -159,7 +158,7 @@ def check_output(
     inputs: Iterable[Path | str] = (),
 ) -> None:
     """Refuse, before the work, to write into no folder, a journal, an input, a wrong ending, or a file that exists."""
-    from superarm._files import JOURNAL_SIDECARS
+    from superarm._files import JOURNAL_SIDECARS, is_sqlite_file
 
     if path is None:
         return
@@ -168,7 +167,7 @@ def check_output(
         raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
     endings_beside = (*JOURNAL_SIDECARS, ".lock")
     journal = next((str(path).removesuffix(end) for end in endings_beside if str(path).endswith(end)), None)
-    if _is_journal(path) or (journal is not None and _is_journal(Path(journal))):
+    if is_sqlite_file(path) or (journal is not None and is_sqlite_file(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))
     if path.is_dir():
@@ -194,14 +193,6 @@ def save_model(learner: Learner, path: Path) -> str:
         return str(path)
     learner.columns.write(columns_file(path))
     return f"{path} (its columns: {columns_file(path)})"
-
-
-def _is_journal(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
-    except OSError:
-        return False
 
 
 def print_json(report: object) -> None:

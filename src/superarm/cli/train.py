@@ -82,7 +82,7 @@ def train(
     repeated = _learnt_before(source, trained)
     one_sided = [] if summary.one_sided is None else [summary.one_sided]
     n_readings = 1 if passes == 1 else 2 * passes + 1  # one pass, and all, are tried on rows set aside
-    with progress_bar(summary.rows * n_readings, progress=not as_json) as tick:
+    with progress_bar(summary.rows * n_readings, "rows", progress=not as_json) as tick:
         result = train_on(source, trained, summary, passes=passes, holdout=holdout, seed=seed, progress=tick)
     saved_files = save_model(trained, output)
     if as_json:

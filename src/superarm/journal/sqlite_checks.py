@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from superarm._files import is_sqlite_file
 from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.journal.events import ANSWER
 from superarm.journal.sqlite_files import read_mark, sibling, unavailable_error
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 COPY_ID = "copy"  # the progress that tells which copy of a journal this is
 INDEX_BATCH = 1_000  # events
-SQLITE_HEADER = b"SQLite format 3\0"
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
@@ -38,9 +38,8 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise unavailable_error(path, error) from error
     except sqlite3.DatabaseError as error:
-        with path.open("rb") as file:
-            if file.read(len(SQLITE_HEADER)) == SQLITE_HEADER:  # say, its end was cut off
-                raise unreadable_error(path, error) from error
+        if is_sqlite_file(path):  # say, its end was cut off
+            raise unreadable_error(path, error) from error
         raise JournalMismatch.must("journal", "superarm", "a superarm journal", str(path)) from error
     if not tables >= {"meta", "events", "snapshots"}:
         if path.stat().st_size == 0 and read_mark(path) is not None:

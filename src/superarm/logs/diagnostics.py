@@ -55,6 +55,8 @@ class LogDiagnostics:
     certain: int = 0  # rows whose set had probability 1 though others were possible
     max_uniform: float = 1.0  # the share of uniform sets that the coverage of the log's rules allows
     unknown_rules: set[str] = field(default_factory=set)
+    chosen: int = 0  # rows that could have shown another set
+    sizes: set[int] = field(default_factory=set)  # of sets that no rule drew with a size of its own
     contradicting: int = 0  # rows whose propensity does not follow from their rule
     contradicting_ordered: int = 0  # of these, rows with the probability of the ordered draw
     # labels of the top sets that were shown, less those that the rules imply
@@ -73,11 +75,13 @@ class LogDiagnostics:
         sizes_vary = np.array([one is not None and one.sizes_vary for one in distributions])
         drawn_from_several = sizes_vary | (batch.n_shown < batch.n_eligible)
         self.with_propensity += int((~np.isnan(p)).sum())
+        self.chosen += int(drawn_from_several.sum())
         self.certain += int((drawn_from_several & (p > 1.0 - 1e-9)).sum())
         drawn_by_rule = ~np.isnan(by_rule) & drawn_from_several
         self.excess.add(excess_of_top_labels(batch)[drawn_by_rule])
         self._add_contradictions(batch, drawn_by_rule)
         counted = ~np.isnan(p) & drawn_from_several & ~sizes_vary
+        self.sizes.update(batch.n_shown[counted].tolist())
         ratio = np.exp(-np.log(p[counted]) - batch.log_n_sets[counted])
         self.inverse.add(ratio)
         self.inverse_without_rule.add(ratio[np.isnan(by_rule[counted]) & (p[counted] < 1.0)])
@@ -112,6 +116,11 @@ class LogDiagnostics:
             )
         if not self.hits:
             yield "No row hit, so nothing can be said about how often other sets would have."
+        if not self.chosen:
+            yield (
+                "Every row showed all the labels that it could, as far as the log tells: name those that it never "
+                "shows (labels)."
+            )
         if not self.with_propensity:
             yield (
                 "The log does not say how probable its sets were, so nothing can be said about other "
@@ -137,9 +146,12 @@ class LogDiagnostics:
                 f"than the rule implies ({excess / error:+.1f} standard errors)."
             )
         if self.inverse.mean > 1.0 + self.inverse.margin:
+            hint = "Of a set drawn label by label, log the probability of the set, not of the order."
+            if len(self.sizes) > 1:
+                hint += " Of sets of several sizes, log how probable each was among those of its size."
             yield (
                 f"The propensities are too small: they add up to {self.inverse.mean:.3g} times as many sets as there "
-                "are. (Of a set drawn label by label, log the probability of the set, not of the order.)"
+                f"are. ({hint})"
             )
         alone = self.inverse_without_rule
         if alone.mean < 1.0 - alone.margin and alone.n_eff >= MIN_ROWS:

@@ -258,7 +258,7 @@ class Log:
             labels = tuple(self._parse_label(v, ", ".join(c.labels), where) for v in slots if not is_empty(v))
         if not labels or len(set(labels)) != len(labels):
             field = ", ".join(c.labels)
-            raise BadRow.must(field, where, "distinct labels, at least one", row.get(c.labels[0]))
+            raise BadRow.must(field, where, "distinct labels, at least one", list(labels))
         return labels
 
     def _parse_label(self, value: Any, name: str, where: str) -> Any:

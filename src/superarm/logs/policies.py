@@ -32,7 +32,7 @@ class Policy:
     Attributes:
         name: how tables call it.
         learner: it ranks the labels.
-        scores: or this does: a function of the features (a matrix; a Polars frame if rows have names)
+        scores: or this does: a function of the features (a matrix; a Polars frame if columns have words or gaps)
             that gives n x k scores in the order of the labels; or a column of the log that holds them, a
             list or ``{label: score}`` (those that could not be shown need none); or a column for each label. A list and
             columns are in the order of the labels that were given to `summarize`.
@@ -260,7 +260,7 @@ def _call_scores(scores: Callable[[Any], Any], X: Any, name: str, what: str) -> 
     """Return the scores that a function gives for features.
 
     It gets a NumPy matrix, SciPy's where rows are sparse, a pair of both where they are mixed, or a Polars frame
-    where they have names.
+    where columns have words or gaps.
     """
     if isinstance(X, list):
         require_extra("logs")
