@@ -150,6 +150,11 @@ LEARNER = f'{DATA}[[learners]]\nuse = "mc-dbf"\n'
         (f'{FIGURE}kind = "pie"', 4, "kind of .* must be one of rounds"),
         (f'{PA}scaling = "none"', 3, "scaling of PA must be one of .*, got 'none'"),
         (f'{PA}reference = "q"', 3, "reference of .* must be the name of a learner"),
+        (
+            f'{ROUNDS_FIGURE}learners = ["pa", "q"]',
+            5,
+            r"learners of .*, figures\[0\] must be the name of a learner in it, got 'q'",
+        ),
         (f'{DATA}learners = ["mc-bdf"]', 2, "got 'mc-bdf'; did you mean 'mc-dbf'"),
         (f'{LEARNER}[[learners]]\nuse = "x"', 5, "must be one of .*perceptron"),
         (f"{LEARNER}params = {{ gama = 1 }}", 4, "gama of MCDBF must be one of its"),

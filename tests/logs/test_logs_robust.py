@@ -233,7 +233,8 @@ def test_sets_of_several_sizes_whose_propensity_includes_the_size():
     rows = [answered(i, labels=labels, hit=0 in labels) for i, labels in enumerate(sets)]
     assert warnings_of([row | {"propensity": 1 / 3} for row in rows]) == ()
     (warning,) = warnings_of([row | {"propensity": 1 / 6} for row in rows])
-    assert "add up to 2 times" in warning and "log how probable each was among those of its size" in warning
+    assert "add up to 2 times" in warning
+    assert "log how probable each was among those of its size" in warning
 
 
 def test_a_log_that_always_shows_the_same_labels_and_no_list_of_all():

@@ -41,6 +41,7 @@ def _config(text: str, quiet: str, line: str, background: str | None) -> dict[st
             "titleFontWeight": "normal",
             "titlePadding": 8,
             "labelOverlap": True,
+            "labelFlush": False,  # labels stand below their ticks, at the ends too
         },
         "legend": {
             "labelColor": text,
@@ -153,8 +154,9 @@ def line_chart(
     values = pl.concat([table["low"], table["high"]])
     y_scale = _scale(y, values) if y.log else alt.Scale(domainMin=0.0)
     vertical = alt.Y("mean:Q", title=y.title, scale=y_scale, axis=_axis(y, values))
+    low = alt.Y("low:Q", title=y.title, scale=y_scale)
     band = base.mark_area(opacity=0.18).encode(
-        y=alt.Y("low:Q", title=y.title, scale=y_scale),
+        y=low,
         y2="high:Q",
         color=colour,
         opacity=alt.condition(pick, alt.value(0.18), alt.value(0.02)),
@@ -168,7 +170,9 @@ def line_chart(
         tooltip=_tooltips(x),
         opacity=alt.condition(pick, alt.value(1.0 if points else 0.0), alt.value(0.0)),
     )
-    chart = (band + line + dots).add_params(pick)
+    alone = base.transform_joinaggregate(points="count()", groupby=["series"])  # of one point, without a band
+    alone = alone.transform_filter("datum.points == 1").mark_rule()
+    chart = (band + alone.encode(y=low, y2="high:Q", color=colour) + line + dots).add_params(pick)
     spec: dict[str, Any] = chart.to_dict(validate=True)
     spec.pop("config", None)
     spec["usermeta"] = {"longest": max(map(len, order))}

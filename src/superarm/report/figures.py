@@ -95,6 +95,7 @@ def curve_charts(
     frame = with_series(frame, axis=column, one_chart=figure.one_chart)
     for subtitle, part in _split(frame, column):
         file_name = f"{name}-{_slug(subtitle)}" if subtitle else name
+        part = with_series(part, axis=column, one_chart=figure.one_chart)  # the subtitle says the rest
         table = part.with_columns(pl.col(column).alias("x"))
         yield _chart(file_name, f"{title}, {subtitle}" if subtitle else title, figure, table, learners)
 
@@ -165,7 +166,7 @@ def _needs_log_axis(table: pl.DataFrame, kind: str) -> bool:
 
 
 def _slug(name: str) -> str:
-    slug = "".join(c if c.isalnum() else "-" for c in name.lower())
+    slug = "".join(c if c.isalnum() else "-" for c in name.lower().replace("γ", "gamma"))
     return "-".join(part for part in slug.split("-") if part)
 
 
