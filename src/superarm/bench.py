@@ -13,7 +13,9 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._types import Array
 
-K, M, GAMMA = 10, 3, 0.1
+K = 10
+M = 3
+GAMMA = 0.1
 
 
 class Measurement(NamedTuple):
@@ -95,7 +97,8 @@ def measure() -> list[Measurement]:
     from superarm import MCDBF, SetLogit
     from superarm.data.rows import as_rows
 
-    n, few = 20_000, 1_000
+    n = 20_000
+    few = 1_000
     X, y = reference_rows(n)
     common: dict[str, Any] = {"n_labels": K, "set_size": M}
 

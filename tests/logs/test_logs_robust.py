@@ -13,7 +13,7 @@ from superarm.errors import InvalidInput
 from superarm.explore import Choice, Mixture, PlainRule
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batch_files import learn_file
-from superarm.logs.hit_rates import HitRateEstimator
+from superarm.logs.hit_rates import ESTIMATORS, C, HitRateEstimator, Y
 
 
 def answered(i, **cells):
@@ -246,3 +246,23 @@ def test_a_set_with_a_label_twice_is_told_whole(tmp_path):
     path = write_log(tmp_path, "age,first,second,hit\n1,a,b,1\n2,a,a,0\n")
     with pytest.raises(BadRow, match=r"row 2 must be distinct labels, at least one, got \['a', 'a'\]"):
         list(Log(path, columns=LogColumns(labels=("first", "second"))))
+
+
+def test_an_estimator_of_ones_own_stands_beside_the_others(monkeypatch):
+    """The one of docs/extend.md: what it makes of the sums, with an interval of its own."""
+
+    def textbook_dr(sums):
+        variance = sums.covariance[Y, Y] - 2.0 * sums.covariance[Y, C] + sums.covariance[C, C]
+        return float(sums.means[Y] - sums.means[C]), float(variance)
+
+    monkeypatch.setitem(ESTIMATORS["set"], "textbook-dr", textbook_dr)
+    random = np.random.default_rng(0)
+    rows = [answered(i, labels=[int(random.integers(3))], propensity=1 / 3) for i in range(900)]
+    rows = [row | {"hit": bool(random.random() < (0.7, 0.2, 0.1)[row["labels"][0]])} for row in rows]
+    log = Log(rows)
+    (result,) = evaluate(log, [Policy("fixed", fixed=[0])], summarize(log), holdout=None).results
+    assert [one.name for one in result.estimates] == ["ips", "snips", "dr", "textbook-dr", "pi", "pi-dr"]
+    own = result.estimates[3]
+    assert not own.problem
+    assert own.low < 0.7 < own.high
+    assert abs(own.value - result.estimates[2].value) < own.width / 4

@@ -27,14 +27,16 @@ UsageError: Any = typer.BadParameter.__base__  # of click, or of Typer's copy of
 
 def usage_message(error: Any) -> str:
     """Return what is wrong with the arguments of a command, in one sentence; empty where its help was printed."""
-    kind, context = type(error).__name__, error.ctx
+    kind = type(error).__name__
+    context = error.ctx
     if kind == "NoArgsIsHelpError":
         return ""
     if kind == "NoSuchOption":
         options = [name for option in context.command.params for name in option.opts]
         wanted = "one that its --help lists"
         return must("option", context.command_path, wanted, error.option_name, choices=options)
-    message, hint = error.format_message(), "" if context is None else f" ({context.command_path} --help)"
+    message = error.format_message()
+    hint = "" if context is None else f" ({context.command_path} --help)"
     return f"{message[:1].lower()}{message[1:].rstrip('.')}{hint}"
 
 

@@ -68,7 +68,8 @@ def train(
 
     for path in (output, columns_file(output)):
         check_output(path, "train", force=force, inputs=log)
-    all_labels, old_model = opt.labels_or_count(labels), None
+    all_labels = opt.labels_or_count(labels)
+    old_model = None
     if model is not None:
         _check_left_out(model, learner, set_size, log_options)
         old_model = load(model)
@@ -121,7 +122,8 @@ def _print_passes(result: TrainingResult, name: str, summary: LogSummary) -> Non
     """Print how the model did after each pass."""
     rows = []
     for one in result.history:
-        loss, hit_rate = "" if isnan(one.log_loss) else f"{one.log_loss:.4f}", "cannot say"
+        loss = "" if isnan(one.log_loss) else f"{one.log_loss:.4f}"
+        hit_rate = "cannot say"
         if (estimate := one.hit_rate) is not None:
             hit_rate = f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
         rows.append([str(one.pass_number), f"{one.rows:,}", loss, hit_rate])
@@ -158,9 +160,12 @@ def _add_labels(model: Learner, labels: list[str] | int | None) -> None:
         return
     new: Any
     if isinstance(labels, int):
-        count, got, new = labels, Description(labels), max(0, labels - model.n_labels)
+        count = labels
+        got = Description(labels)
+        new = max(0, labels - model.n_labels)
     else:
-        count, got = len(labels), Description(f"{len(labels)} of these")
+        count = len(labels)
+        got = Description(f"{len(labels)} of these")
         new = [label for label in labels if model.vocabulary.index_of_text(label) is None]
     if new:
         model.add_labels(new)

@@ -33,7 +33,8 @@ def code_digest(learner_spec: str, explore: Any = None) -> str:
 
 def _user_files(folder: Path) -> set[Path]:
     """Return the Python files in a folder, and those in and below it that they import, directly or not."""
-    files, waiting = set[Path](), list(folder.glob("*.py"))
+    files = set[Path]()
+    waiting = list(folder.glob("*.py"))
     while waiting:
         path = waiting.pop()
         if path not in files:

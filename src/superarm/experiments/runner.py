@@ -80,7 +80,8 @@ def run(
                 failures.append(result)
             executed += 1
             tick(result.run.rounds)
-    stored, seconds = len(unique) - len(missing), time.monotonic() - began
+    stored = len(unique) - len(missing)
+    seconds = time.monotonic() - began
     return RunSummary(spec.name, len(unique), len(missing), stored, tuple(failures), seconds)
 
 

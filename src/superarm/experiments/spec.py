@@ -273,7 +273,8 @@ def _learner(file: TomlFile, i: int, folder: Path, entry: LearnerEntry | str) ->
         cls, params = parse(use)
     except SuperarmError as error:
         raise file.error(("learners", i, "use"), error) from error
-    params, names = params | entry.params, parameters(cls)
+    params = params | entry.params
+    names = parameters(cls)
     if "seed" in params:  # the axis gives it: a run's key has that one alone
         wanted = "left out of its parameters: the key seeds gives the seeds of all learners"
         raise file.error(

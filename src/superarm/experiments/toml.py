@@ -85,11 +85,13 @@ def line_of(text: str, keys: KeyPath) -> int:
     5
     """
     lines = text.splitlines()
-    start, end, line = 0, len(lines), 1  # the search narrows from table to key
+    start, end = 0, len(lines)  # the search narrows from table to key
+    line = 1
     for key, following in zip(keys, (*keys[1:], 0), strict=True):
         if isinstance(key, int):
             continue
-        number, name = following if isinstance(following, int) else 0, re.escape(key)
+        number = following if isinstance(following, int) else 0
+        name = re.escape(key)
         headers = [n for n in range(start, end) if re.match(rf"\s*\[+\s*{name}\s*\]+", lines[n])]
         values = [n for n in range(start, end) if re.match(rf"\s*[\"']?{name}[\"']?\s*=", lines[n])]
         if number < len(headers):

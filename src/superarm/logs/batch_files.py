@@ -106,11 +106,13 @@ def decide_file(
 
     if output.suffix.lower() != ".parquet":
         raise InvalidInput.must("output", "decide", "a .parquet file", str(output))
-    digest, learner = file_digest(existing_file(model)), load(model)
+    digest = file_digest(existing_file(model))
+    learner = load(model)
     if not output.parent.is_dir():
         raise InvalidInput.must("output", "decide", "a file in an existing folder", str(output))
     X, ids, missing, unused = _read_rows(learner, rows, id_column, vectors)
-    n, first = len(X) if isinstance(X, list) else X.shape[0], learner.round
+    n = len(X) if isinstance(X, list) else X.shape[0]
+    first = learner.round
     if not n:
         raise InvalidInput(f"{rows} has no rows")
     frames = []
@@ -155,7 +157,8 @@ def learn_file(
         log: write the answered decisions to this file, as a log that `superarm.logs` reads.
         progress: called with the number of answers learnt since the last call.
     """
-    digest, learner = file_digest(existing_file(model)), load(model)
+    digest = file_digest(existing_file(model))
+    learner = load(model)
     table = _decisions_table(decisions)
     outcomes, kind = _read_answers(answers, id_column, hit_column, label_column)
     ids = table["id"].to_list()
@@ -167,7 +170,8 @@ def learn_file(
         raise FeedbackError.must("learner", str(decisions), f"that of {model} ({learner.id})", batch.learner)
     learnt_before = np.array([int(number) in learner.answered for number in batch.round], bool)
     answered = np.array([id_ in outcomes for id_ in ids], bool)
-    new, learnt = np.flatnonzero(answered & ~learnt_before), 0
+    new = np.flatnonzero(answered & ~learnt_before)
+    learnt = 0
     spelling: dict[Any, Any] = {
         str(label): label for label in learner.vocabulary.all()
     }  # a file may have "3" for 3
@@ -262,7 +266,8 @@ class _RowsToDecide(NamedTuple):
 def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Path | None) -> _RowsToDecide:
     if path.suffix.lower() in (".npy", ".npz"):
         return _RowsToDecide(read_matrix(path))
-    rows, ids = list(open_table(path, vectors=vectors).valid_rows()), None
+    rows = list(open_table(path, vectors=vectors).valid_rows())
+    ids = None
     names = _column_names(rows)
     if not rows:
         raise InvalidInput(f"{path} has no rows")
@@ -300,7 +305,8 @@ def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], pat
         for i, row in enumerate(rows):
             number = column.parse(row.get(column.name), str(path))
             if not isinstance(number, float):
-                where, wanted = at_row(str(path), i), "a number (this model takes no missing values)"
+                where = at_row(str(path), i)
+                wanted = "a number (this model takes no missing values)"
                 raise InvalidInput.must(column.name, where, wanted, row.get(column.name))
             X[i, j] = number
     return X
@@ -322,7 +328,8 @@ def _read_answers(
         wanted = f"with a column {hit_column} or {label_column}, and not both"
         raise InvalidInput.must("content", str(path), wanted, names)
     hits = hit_column in names
-    column, answers = hit_column if hits else label_column, dict[str, bool | str]()
+    column = hit_column if hits else label_column
+    answers = dict[str, bool | str]()
     for number, row in enumerate(rows):
         value = row.get(column)
         if row.get(id_column) is None or is_missing(value):

@@ -38,7 +38,8 @@ class LogBatch:
     @classmethod
     def from_records(cls, records: list[Record], labels: LabelVocabulary) -> LogBatch:
         """Return rows with an outcome as arrays."""
-        n, k = len(records), labels.count
+        n = len(records)
+        k = labels.count
         shown, top, eligible = (np.zeros((n, k), bool) for _ in range(3))
         propensity = np.full(n, np.nan)
         distributions: list[SetDistribution | None] = []
@@ -102,7 +103,8 @@ class LogBatch:
 
     def matrix_for(self, learner: Learner) -> Any:
         """Return the features as a learner takes them: of rows with names, those that it was trained with."""
-        X, columns = self.matrix(learner.n_features), learner.columns
+        X = self.matrix(learner.n_features)
+        columns = learner.columns
         if columns is None or columns.is_open or not isinstance(X, list):
             return X
         return [{name: x.get(name) for name in columns.columns} for x in X]
@@ -143,17 +145,20 @@ def label_indices(labels: LabelVocabulary, given: Iterable[Label], field: str, o
 
 def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
     """Return the decision of a row, with ``names[i]`` for the label of index i."""
-    decision, where = record.decision, at_row("the log", record.row_number)
+    decision = record.decision
+    where = at_row("the log", record.row_number)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
         return tuple(names[i] for i in label_indices(labels, given, field, where))
 
     eligible = None if decision.eligible is None else own(decision.eligible, "eligible")
-    top, rule = own(decision.top, "top"), decision.rule
+    top = own(decision.top, "top")
+    rule = decision.rule
     if rule is not None:
         if rule["name"] == "uniform" or (rule == UNIFORM and not top):
             # any top set gives this draw
-            rule, top = UNIFORM, (eligible or tuple(names))[: decision.set_size]
+            rule = UNIFORM
+            top = (eligible or tuple(names))[: decision.set_size]
         else:
             cls = rules().get(rule["name"])
             named = () if cls is None else cls.label_keys

@@ -125,7 +125,8 @@ class NamedFeatures:
 
     def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
         """Return the features of a row of a log; ``where`` it stands, for messages."""
-        declared, cells = self.columns.columns, (parse_object(row.get("x")) or {}) if self.in_x else row
+        declared = self.columns.columns
+        cells = (parse_object(row.get("x")) or {}) if self.in_x else row
         if self.raw:
             return dict(cells) if self.in_x else {name: cells.get(name) for name in declared}
         try:

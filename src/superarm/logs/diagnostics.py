@@ -71,7 +71,9 @@ class LogDiagnostics:
         self.rows += len(batch)
         self.hits += float(batch.hit.sum())
         self._add_rules(batch)
-        distributions, p, by_rule = batch.distributions, batch.propensity, batch.rule_propensity
+        distributions = batch.distributions
+        p = batch.propensity
+        by_rule = batch.rule_propensity
         sizes_vary = np.array([one is not None and one.sizes_vary for one in distributions])
         drawn_from_several = sizes_vary | (batch.n_shown < batch.n_eligible)
         self.with_propensity += int((~np.isnan(p)).sum())
@@ -138,7 +140,8 @@ class LogDiagnostics:
                 f"{self.contradicting:,} rows have a propensity that does not follow from their rule."
                 f"{hint} One of the two is wrong."
             )
-        excess, error = self.excess.total, sqrt(self.excess.squares)
+        excess = self.excess.total
+        error = sqrt(self.excess.squares)
         if abs(excess) > WARNING_Z * error + 1e-6:
             yield (
                 f"The sets do not look drawn as the log says: labels of the top set were shown "

@@ -111,21 +111,21 @@ def run_evaluators(
     records: Iterable[Record],
     summary: LogSummary,
     is_held_out: Callable[[Record], bool],
-    diagnostics: LogDiagnostics | None = None,
+    diagnostics: LogDiagnostics,
 ) -> None:
     """Add the held-out rows among ``records`` to evaluators and diagnostics.
 
     Where a policy has no probabilities, a reward model has: it learns from every row after that was evaluated.
     """
-    labels, reward_model = summary.vocabulary, None
+    labels = summary.vocabulary
+    reward_model = None
     if not all(evaluator.runner.has_probabilities for evaluator in evaluators):
         reward_model = SetLogit(**summary.learner_params)
         summary.declare_columns(reward_model)
     for answered in batches(records, labels):
         if held_out_rows := list(filter(is_held_out, answered)):
             held_out = LogBatch.from_records(held_out_rows, labels)
-            if diagnostics is not None:
-                diagnostics.add(held_out)
+            diagnostics.add(held_out)
             reward_scores = None
             if reward_model is not None:
                 reward_scores = reward_model.scores(held_out.matrix_for(reward_model))
@@ -157,7 +157,8 @@ class PolicyEvaluator:
     """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
-        self.labels, self.group = summary.vocabulary, group
+        self.labels = summary.vocabulary
+        self.group = group
         self.runner = PolicyRunner(policy, summary)
         self.overall = HitRateEstimator(one_set=self.runner.shows_one_set)
         self.groups: dict[str, HitRateEstimator] = {}

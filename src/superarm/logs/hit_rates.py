@@ -25,6 +25,7 @@ takes q_policy there (ips, snips and pi: the value in the others).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, nan, sqrt
 from typing import Any, Literal, NamedTuple
 
@@ -36,7 +37,6 @@ from superarm.logs.calibration import ExpectationCalibrator
 from superarm.logs.results import Estimate, RequiredData
 from superarm.logs.weights import ImportanceWeights, WeightedRows
 
-ESTIMATORS = {"set": ("ips", "snips", "dr"), "linear": ("pi", "pi-dr")}  # by the kind of weights
 MIN_ROWS = 100  # effective rows, below which no interval is to be trusted
 MIN_HITS = 20  # and effective hits
 MIN_VARIANCE_ROWS = 40  # and rows that the spread is known from
@@ -48,7 +48,7 @@ BINS = 64  # of rows, by the power of two of E[w^2]
 # the Gram matrix of rows is the sum of v v' over their vectors v = (1, y, u, c):
 # y = w f, u = w / E[w] (1 in expectation), c = w q_logged - q_policy (0 in expectation)
 ONE, Y, U, C = range(4)
-CONTROLS, EXPECTED_CONTROLS = [U, C], np.array([1.0, 0.0])
+CONTROLS = {U: 1.0, C: 0.0}  # and what they are in expectation
 
 
 class RowSums(NamedTuple):
@@ -114,11 +114,11 @@ class RowSums(NamedTuple):
 
     def controlled(self) -> tuple[float, float]:
         """Return the mean and the variance of w f, less what its controls explain: dr and pi-dr."""
-        means, covariance = self.means, self.covariance
-        shared = covariance[CONTROLS, Y]
-        b = np.linalg.pinv(covariance[np.ix_(CONTROLS, CONTROLS)], rcond=1e-9, hermitian=True) @ shared
-        value = means[Y] - b @ (means[CONTROLS] - EXPECTED_CONTROLS)
-        return float(value), float(covariance[Y, Y] - b @ shared)
+        controls, expected = list(CONTROLS), list(CONTROLS.values())
+        shared = self.covariance[controls, Y]
+        b = np.linalg.pinv(self.covariance[np.ix_(controls, controls)], rcond=1e-9, hermitian=True) @ shared
+        value = self.means[Y] - b @ (self.means[controls] - expected)
+        return float(value), float(self.covariance[Y, Y] - b @ shared)
 
     def standard_error(self, value: float, variance: float, *, with_controls: bool) -> float:
         """Return that of an estimate with this variance of its terms: at least what few hits or misses leave open."""
@@ -132,6 +132,14 @@ class RowSums(NamedTuple):
             # answers that were not expected: as if there had been one more
             error = max(error, sqrt((self.residual + 1.0) * self.weight_square / n) / n)
         return error
+
+
+# of each kind of weights: an estimate, and the variance of its terms, by the sums over rows
+Estimator = Callable[[RowSums], tuple[float, float]]
+ESTIMATORS: dict[str, dict[str, Estimator]] = {
+    "set": {"ips": RowSums.plain, "snips": RowSums.self_normalized, "dr": RowSums.controlled},
+    "linear": {"pi": RowSums.plain, "pi-dr": RowSums.controlled},
+}
 
 
 class HitRateSums:
@@ -207,7 +215,8 @@ class HitRateSums:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HitRateSums:
         sums = cls(data["kind"])
-        sums.max_weight, sums.without_propensity = data["max_weight"], data["unknown"]
+        sums.max_weight = data["max_weight"]
+        sums.without_propensity = data["unknown"]
         sums.unsupported, sums.unsupported_predicted = data["unsupported"]
         sums.uniform_weight, sums.uniform_square = data["uniform"]
         sums.bins = RowSums(*map(np.array, data["bins"]))
@@ -232,7 +241,8 @@ class HitRateSums:
         Those of the heaviest bins are left out, as many as make the interval narrowest.
         """
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
-        n, rows = self.rows, up_to.rows
+        n = self.rows
+        rows = up_to.rows
         left_out = 1.0 - rows / n
         residual = up_to.residual[-1] / max(rows[-1], 1.0)
         width = 4.0 * np.sqrt(np.maximum(residual * up_to.weight_square, 0.0)) / n + left_out
@@ -244,20 +254,22 @@ class HitRateSums:
 
     def estimates(self, level: float = 0.95) -> list[Estimate]:
         """Return all estimates that these weights give, with intervals of this level."""
-        names = ESTIMATORS[self.kind]
+        estimators = ESTIMATORS[self.kind]
         if self.rows < 2 or self.bins.rows.sum() < 2:
             why = "the log never shows a set of this policy's"
             if self.without_propensity and self.without_propensity >= self.unsupported:
                 why = "the log does not say how probable its sets were"
             elif self.rows < 2:
                 why = "too few rows"
-            return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in names]
+            return [Estimate(name, nan, nan, nan, 0, 0.0, 0.0, 0.0, nan, 1.0, why) for name in estimators]
         kept, left_out = self._kept_rows()
         problem = self._problem(kept, left_out)
         predicted = (self._predicted - float(kept.predicted)) / self.rows  # of the rows left out
         share = 1.0 - left_out
 
-        def estimate(name: str, value: float, variance: float, *, with_controls: bool = False) -> Estimate:
+        def estimate(name: str, estimator: Estimator) -> Estimate:
+            value, variance = estimator(kept)
+            with_controls = estimator is RowSums.controlled
             error = kept.standard_error(value, variance, with_controls=with_controls)
             freedom = float(min(kept.n_eff, kept.variance_rows)) - 1 - with_controls * len(CONTROLS)
             margin = student_margin(error, freedom, level)
@@ -275,17 +287,16 @@ class HitRateSums:
                 problem=problem,
             )
 
-        estimates = [estimate(names[0], *kept.plain())]
-        if self.kind == "set":
-            estimates.append(estimate("snips", *kept.self_normalized()))
-        return [*estimates, estimate(names[-1], *kept.controlled(), with_controls=True)]
+        return [estimate(name, estimator) for name, estimator in estimators.items()]
 
     def _problem(self, kept: RowSums, left_out: float) -> str:
         """Return why these rows give no sound estimate; empty if they do."""
         n_eff, variance_rows = float(kept.n_eff), float(kept.variance_rows)
-        mean, bias = kept.mean_weight()[0], kept.weight_bias()
+        mean = kept.mean_weight()[0]
+        bias = kept.weight_bias()
         # by the log's own hit rate: a rule that looked at the weighted hits would pick lucky samples
-        hits, row_count = n_eff * float(kept.hits / kept.rows), f"{self.rows:,}"
+        hits = n_eff * float(kept.hits / kept.rows)
+        row_count = f"{self.rows:,}"
         if kept.used == 0:
             return "the log never shows a set of this policy's"
         if left_out > MAX_UNSUPPORTED:
@@ -320,7 +331,9 @@ class HitRateSums:
         left_out = 1.0
         if self.bins.rows.sum() >= 2:
             kept, left_out = self._kept_rows()
-            n_eff, variance_rows, bias = float(kept.n_eff), float(kept.variance_rows), kept.weight_bias()
+            n_eff = float(kept.n_eff)
+            variance_rows = float(kept.variance_rows)
+            bias = kept.weight_bias()
             if left_out <= MAX_UNSUPPORTED and n_eff > 0 and not bias:  # else more rows are of no use
                 rows = ceil(self.rows * max(min_n_eff / n_eff, MIN_VARIANCE_ROWS / variance_rows, 1.0))
             if bias and n_eff >= MIN_ROWS and variance_rows >= MIN_VARIANCE_ROWS:
@@ -349,7 +362,8 @@ class HitRateEstimator:
 
     def add(self, rows: WeightedRows, p: Array) -> None:
         """Add rows, and the probabilities of their labels by the policy itself or a reward model."""
-        hit, pi = rows.hit, rows.inclusion
+        hit = rows.hit
+        pi = rows.inclusion
         self.labels_shown += float(pi.sum())
         expected = (p * pi).sum(axis=1), (p * rows.shown).sum(axis=1)
         calibrated = self.calibrator.calibrate(*expected, hit)

@@ -96,8 +96,10 @@ class Log:
                 raise InvalidInput.must(name, "Log", wanted, str(file))
             self.sources = [with_matrix(self.sources[0], file, "x" if name == "matrix" else "vectors")]
         self.name = ", ".join(one.name for one in self.sources)
-        self.uniform, self.empty_is_no = uniform, empty_is_no
-        self.skip_bad, self.separator = skip_bad, separator
+        self.uniform = uniform
+        self.empty_is_no = empty_is_no
+        self.skip_bad = skip_bad
+        self.separator = separator
         if separator == "":
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
@@ -110,9 +112,12 @@ class Log:
             got = Description(f"the same rows in some of {', '.join(self.names)}")
             raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
-        self.feature_columns, self.missing, self.notices = Columns(), tuple[str, ...](), dict[str, str]()
+        self.feature_columns = Columns()
+        self.missing = tuple[str, ...]()
+        self.notices = dict[str, str]()
         if isinstance(self._features, NamedFeatures):
-            self.feature_columns, self.missing = self._features.columns, self._features.missing
+            self.feature_columns = self._features.columns
+            self.missing = self._features.missing
             self.notices = self._features.notices
 
     def __repr__(self) -> str:
@@ -131,13 +136,15 @@ class Log:
         """
         new = [name for name in names if name not in self._extra_columns]
         if new:
-            self._extra_columns, self._cache = (*self._extra_columns, *new), None
+            self._extra_columns = (*self._extra_columns, *new)
+            self._cache = None
 
     def __iter__(self) -> Iterator[Record]:
         if self._cache is not None:
             yield from self._cache
             return
-        records, size = list[Record](), 0
+        records = list[Record]()
+        size = 0
         for record in self._read():
             size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
             if size <= CACHE_BYTES:
@@ -148,7 +155,8 @@ class Log:
         self._cache = records if size <= CACHE_BYTES else None
 
     def _read(self) -> Iterator[Record]:
-        self.bad, self.first_bad = 0, ""
+        self.bad = 0
+        self.first_bad = ""
         for source in self.sources:
             for number, row in enumerate(_converted_rows(source)):
                 try:
@@ -226,7 +234,8 @@ class Log:
 
     def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
-        names, c = {name: None for row in sample for name in row}, self.columns
+        names = {name: None for row in sample for name in row}
+        c = self.columns
         if names.keys() >= set(COLUMNS):  # a log of ours says by which format it was written
             number = parse_number(sample[0]["format"])
             if number != LOG_FORMAT:
@@ -271,7 +280,8 @@ class Log:
 
     def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
         """Return a row of a source in superarm's format as a Record."""
-        c, labels = self.columns, self._labels(row, where)
+        c = self.columns
+        labels = self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
         label = None if is_empty(row.get(c.label)) else self._parse_label(row[c.label], c.label, where)
         if label is not None:

@@ -51,7 +51,8 @@ def tighten_nested(
                 wider[i] = wide.low, wide.high
             elif smaller is not None and smaller.value >= 1.0 - MAX_UNSUPPORTED and not doubtful:
                 value = max(results[i].expected, smaller.value)
-                own, wider[i] = replace(smaller, name="nested", value=value, high=1.0), (0.0, 1.0)
+                own = replace(smaller, name="nested", value=value, high=1.0)
+                wider[i] = (0.0, 1.0)
             if own is not None:
                 best[i] = smaller = own
         for i, estimate in zip(best, _increasing(best.values(), wider.values()), strict=True):
@@ -80,7 +81,8 @@ def _increasing(best: Iterable[Estimate], wider: Iterable[tuple[float, float]]) 
     require_extra("logs")
     from scipy.optimize import isotonic_regression
 
-    estimates, ends = list(best), np.array(list(wider)).reshape(-1, 2)
+    estimates = list(best)
+    ends = np.array(list(wider)).reshape(-1, 2)
     if not estimates:
         return []
     values = isotonic_regression([e.value for e in estimates], weights=[e.width**-2 for e in estimates]).x

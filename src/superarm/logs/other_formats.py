@@ -54,7 +54,8 @@ def from_dsjson(row: dict[str, Any], where: str) -> dict[str, Any]:
     if row.get("pdrop"):
         raise BadRow(f"{where} must be without pdrop: rows that were dropped cannot be weighed")
     try:
-        actions, cost = row["c"]["_multi"], _cost(row)
+        actions = row["c"]["_multi"]
+        cost = _cost(row)
         names = [_action_name(action, i) for i, action in enumerate(actions)]
         slots = _slots(row, actions, names)
         labels = [labels[0] for labels, _ in slots]

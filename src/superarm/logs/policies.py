@@ -133,9 +133,13 @@ class PolicyRunner:
     """Chooses as a policy would, for batches of a log. It changes nothing in the policy."""
 
     def __init__(self, policy: Policy, summary: LogSummary) -> None:
-        self.policy, self.labels, self.n_features = policy, summary.vocabulary, summary.n_features
+        self.policy = policy
+        self.labels = summary.vocabulary
+        self.n_features = summary.n_features
         self.labels_in_order = summary.labels is None or summary.labels_given
-        labels, learner, size = self.labels, policy.learner, policy.size
+        labels = self.labels
+        learner = policy.learner
+        size = policy.size
         self.learner_order = None if learner is None else _learner_order(learner, labels, policy.name)
         self.fixed: list[int] | None = None
         if policy.fixed is not None:
@@ -217,7 +221,8 @@ class PolicyRunner:
     # ------------------------------------------------------------ scores from elsewhere
 
     def _given_scores(self, batch: LogBatch) -> Array:
-        policy, k = self.policy, self.labels.count
+        policy = self.policy
+        k = self.labels.count
         source = policy.scores if policy.scores is not None else policy.probabilities
         what = "scores" if policy.scores is not None else "probabilities"
         if callable(source):
@@ -231,8 +236,11 @@ class PolicyRunner:
         return s if what == "scores" else log_scores(s, policy.name)
 
     def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
-        columns, k, cells = self.policy.columns, self.labels.count, record.extra_columns
-        field, where = ", ".join(columns), at_row("the log", record.row_number)
+        columns = self.policy.columns
+        k = self.labels.count
+        cells = record.extra_columns
+        field = ", ".join(columns)
+        where = at_row("the log", record.row_number)
         values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         by_label = parse_object(value)

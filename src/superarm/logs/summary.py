@@ -114,7 +114,8 @@ def summarize(
     counts = Counter(rows=0, answered=0, hits=0, with_propensity=0, with_rule=0)
     n_dense = n_sparse = 0
     for record in log:
-        decision, x = record.decision, record.decision.x
+        decision = record.decision
+        x = record.decision.x
         labels_seen.update(
             decision.labels, decision.top, decision.eligible or (), _labels_in_rule(decision.rule)
         )

@@ -162,15 +162,20 @@ class _Trainer:
         holdout: float,
         progress: Progress,
     ) -> None:
-        self.log, self.learner, self.summary = log, learner, summary
-        self.row_use, self.holdout, self.progress = row_use, holdout, progress
+        self.log = log
+        self.learner = learner
+        self.summary = summary
+        self.row_use = row_use
+        self.holdout = holdout
+        self.progress = progress
         self.names = learner.vocabulary.all()
         self.held_out_rows: list[Record] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
         self.counts: Counter[str] = Counter()  # of the rows of one pass
 
     def learn(self, passes: int) -> None:
-        learner, total = self.learner, self.summary.rows
+        learner = self.learner
+        total = self.summary.rows
         learner.anneal(1.0, passes)
         self.summary.declare_columns(learner)
         for number in range(1, passes + 1):
@@ -221,7 +226,8 @@ class _Trainer:
             return self.row_use(record) == "evaluate"
 
         run_evaluators([evaluator], records, self.summary, is_held_out, diagnostics)
-        result, problem = evaluator.result(diagnostics, self.log.name), ""
+        result = evaluator.result(diagnostics, self.log.name)
+        problem = ""
         if result.best is None:
             remedy = result.remedy(self.summary.answered, self.holdout, fewer_labels=False)
             problem = f"{result.estimates[-1].problem}; {remedy}"

@@ -54,14 +54,8 @@ class WeightedRows(NamedTuple):
 
     def take(self, rows: Array) -> WeightedRows:
         """Return some of the rows, by their indices."""
-        return WeightedRows(
-            self.hit[rows],
-            self.shown[rows],
-            self.has_propensity[rows],
-            self.inclusion[rows],
-            self.by_set.take(rows),
-            self.linear.take(rows),
-        )
+        parts = (part.take(rows) if isinstance(part, ImportanceWeights) else part[rows] for part in self)
+        return WeightedRows._make(parts)
 
 
 def weigh_rows(batch: LogBatch, policy: Sequence[SetDistribution]) -> WeightedRows:
@@ -94,7 +88,9 @@ def set_weights(batch: LogBatch, policy: Sequence[SetDistribution]) -> Importanc
 
 def linear_weights(batch: LogBatch, pi: Array) -> ImportanceWeights:
     """Return pi_B' G^+ 1_S, for a policy's inclusion probabilities pi."""
-    n, m, shown = batch.n_eligible.astype(np.float64), batch.n_shown, batch.shown
+    n = batch.n_eligible.astype(np.float64)
+    m = batch.n_shown
+    shown = batch.shown
     with np.errstate(divide="ignore", invalid="ignore"):  # where all labels are shown, sets cannot be drawn
         # of a uniform draw, G = diag(diagonal_excess) + pair 11'
         pair = m * (m - 1) / (n * (n - 1))
@@ -144,7 +140,8 @@ def mean_square(policy: SetDistribution, logged: SetDistribution) -> float:
 
     inf where a set of the policy's cannot be logged; NaN where the sum is not known.
     """
-    n, m = len(logged.eligible), policy.m
+    n = len(logged.eligible)
+    m = policy.m
     if m >= n and not logged.sizes_vary:
         return 1.0
     if not isinstance(policy, Mixture) or policy.ties:
@@ -177,7 +174,8 @@ def mean_square(policy: SetDistribution, logged: SetDistribution) -> float:
 def _dilute_mean_square(n: int, m: int, gamma: float, gamma_b: float, common: int) -> float:
     """Return E[w^2] of two dilute draws, with gamma and gamma_b, whose top sets share ``common`` labels."""
     logged, policy = log_set_probabilities(n, m, gamma), log_set_probabilities(n, m, gamma_b)
-    total, apart = 0.0, m - common
+    total = 0.0
+    apart = m - common
     for both in range(common + 1):  # labels of S in both top sets, in B's alone, in the log's alone
         for policy_only in range(min(apart, m - both) + 1):
             for logged_only in range(min(apart, m - both - policy_only) + 1):

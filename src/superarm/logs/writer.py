@@ -43,7 +43,8 @@ class Writer:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path, ending = Path(path), Path(path).suffix.lower()
+        self.path = Path(path)
+        ending = Path(path).suffix.lower()
         if ending not in ENDINGS:
             raise InvalidInput.must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", ending)
         self.kind = ENDINGS[ending]

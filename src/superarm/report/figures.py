@@ -69,7 +69,8 @@ def figure_charts(
         return list(curve_charts(name, figure.title or title, figure, frame, learners))
     by_data: list[Chart] = []
     for data in dict.fromkeys(frame["data"].to_list()):
-        part, file_name = frame.filter(data=data), f"{name}-{_slug(data)}"
+        part = frame.filter(data=data)
+        file_name = f"{name}-{_slug(data)}"
         if figure.kind == "bound":
             by_data.append(bound_chart(file_name, data, part, runs, learners))
         else:

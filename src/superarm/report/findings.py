@@ -158,7 +158,8 @@ def _ratio(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
     means = dict(table.select("series", "mean").iter_rows())
     base = means.pop(reference or "", 0.0)
     if base:
-        of_reference, ratios = named.filter(series=reference), []
+        of_reference = named.filter(series=reference)
+        ratios = []
         for series, mean in means.items():
             sign = paired_difference(named.filter(series=series), of_reference, rate).sign
             ratios.append(f"{series}: {mean / base:.2g} times that{'' if sign else f' ({NO_DIFFERENCE})'}")
@@ -170,7 +171,8 @@ def _bound(runs: pl.DataFrame, rate: str, reference: str | None) -> Iterator[str
     by = ["learner", "set_size", "gamma", "k", "rounds"]
     table = with_interval(runs_of_theorem_6(runs), by, "miss_rate").sort("learner", "set_size", "gamma")
     for learner, m, gamma, k, rounds, mean in table.select(*by, "mean").iter_rows():
-        floor, misses = bound_floor(k, m, gamma, rounds), mean * rounds
+        floor = bound_floor(k, m, gamma, rounds)
+        misses = mean * rounds
         if floor >= rounds:
             comparison = "more than there are rounds, and so says nothing"
         elif not misses:

@@ -47,7 +47,8 @@ def experiment_tables(
     """Return the best gammas where a figure is about them, differences from the reference, and all rates."""
     if not len(runs):
         return []
-    name, tables = experiment.name, []
+    name = experiment.name
+    tables = []
     if any(figure.kind == "gamma" for figure in figures):
         title = "The best γ of each learner, by its error (the paper's Table 1)"
         tables.append(TableView(f"{name}-best-gammas", title, _best_gammas(runs)))

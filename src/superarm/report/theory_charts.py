@@ -53,7 +53,8 @@ def bound_chart(
     curves = curves.with_columns((pl.col("miss_rate") * pl.col("round")).alias("misses"))
     pairs = list(curves.select("set_size", "gamma").unique(maintain_order=True).iter_rows())
     several_gammas = curves["gamma"].drop_nulls().n_unique() > 1
-    tables, styles = [], dict[str, LineStyle]()
+    tables = []
+    styles = dict[str, LineStyle]()
     for (learner, m, gamma), part in curves.group_by(["learner", "set_size", "gamma"], maintain_order=True):
         misses = with_interval(part, ["round"], "misses").rename({"round": "x"})
         rounds = misses["x"].to_list()
@@ -82,7 +83,8 @@ def second_moment_charts(name: str, set_sizes: Sequence[int] = ()) -> list[Chart
     labels = [5, 6, 8, 10, 15, 20, 30, 50, 70, 100, 150, 200]
     over_gamma = {gamma: (10, gamma) for gamma in gammas}
     over_k = {float(k): (k, 0.1) for k in labels}
-    title, x = "Against γ, for k = 10 labels", "γ, the share of exploration"
+    title = "Against γ, for k = 10 labels"
+    x = "γ, the share of exploration"
     return [
         _second_moment_chart(f"{name}-gamma", title, x, over_gamma, set_sizes or (2, 7)),
         _second_moment_chart(
@@ -108,7 +110,8 @@ def _second_moment_chart(
 
     Each set size has a colour, each estimate a dash.
     """
-    tables, styles = [], dict[str, LineStyle]()
+    tables = []
+    styles = dict[str, LineStyle]()
     for (i, estimate), (j, m) in product(enumerate(ESTIMATE_NAMES), enumerate(sizes)):
         series = f"{estimate}, m = {m}"
         moments = {

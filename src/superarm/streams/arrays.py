@@ -54,10 +54,13 @@ class Arrays:
                 raise InvalidInput.must("X", "Arrays", "finite", values[~np.isfinite(values)][0].item())
         self.rows = rows
         self.y, vocabulary = _encode_labels(y, labels)
-        self.labels, self.n_labels = vocabulary.names, vocabulary.count
+        self.labels = vocabulary.names
+        self.n_labels = vocabulary.count
         if len(self.y) != len(rows) or len(self.y) == 0:
             raise InvalidInput.must("y", "Arrays", f"{len(rows)} labels, at least one", len(self.y))
-        self.shuffle, self.name, self.columns = shuffle, name, columns
+        self.shuffle = shuffle
+        self.name = name
+        self.columns = columns
         self.groups = None if groups is None else Groups.from_values(groups)
         if self.groups is not None and len(self.groups.indices) != len(self.y):
             wanted = f"{len(self.y)} values, one for each row"
