@@ -6,12 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from math import perm
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from superarm._extras import require_extra
 from superarm._types import Array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from superarm.learners import Learner
 
 K = 10
 M = 3
@@ -52,7 +57,7 @@ def naive_dense(X: Array, y: Array) -> None:
         W += np.outer(_naive_round(W @ x, label, random), x)
 
 
-def naive_sparse(X: Any, y: Array) -> None:
+def naive_sparse(X: csr_matrix, y: Array) -> None:
     """A plain loop over the rows of a SciPy matrix."""
     random = np.random.default_rng(0)
     W = np.zeros((X.shape[1], K))
@@ -69,7 +74,7 @@ def reference_rows(n: int, d: int = 512) -> tuple[Array, Array]:
     return X, (X @ random.standard_normal((d, K), dtype=np.float32)).argmax(axis=1)
 
 
-def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[Any, Array]:
+def sparse_rows(n: int, d: int = 2**18, nonzeros: int = 30, k: int = K) -> tuple[csr_matrix, Array]:
     """Return random sparse rows with random labels."""
     require_extra("logs")
     from scipy.sparse import csr_matrix
@@ -102,7 +107,7 @@ def measure() -> list[Measurement]:
     X, y = reference_rows(n)
     common: dict[str, Any] = {"n_labels": K, "set_size": M}
 
-    def fused(cls: Any, rows: Any, labels: Any, d: int) -> Callable[[], object]:
+    def fused(cls: Callable[..., Learner], rows: Array, labels: Array, d: int) -> Callable[[], object]:
         cls(n_features=d, **common).run(rows, labels, np.arange(1))
         return lambda: cls(n_features=d, **common).run(rows, labels)
 

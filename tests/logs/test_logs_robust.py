@@ -151,7 +151,7 @@ def test_an_action_may_be_called_0_and_broken_dsjson_says_what_is_wrong(tmp_path
     broken = {key: value for key, value in line.items() if key != "p"}
     late = {"EventId": "e", "RewardValue": 1.0, "DanglingReward": True}
     for bad, message in (
-        (slate, "slot 0 has 1 actions, and shows number 5"),
+        (slate, "slot 0 has 1 actions, and shows that of index 5"),
         (broken, "it lacks 'p'"),
         (late, "must be a decision, not a reward that came late"),
     ):

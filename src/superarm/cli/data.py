@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -70,13 +70,13 @@ def get(
     """
     from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
-    from superarm.streams.download import fetch_files
+    from superarm.streams.download import RemoteFile, fetch_files
     from superarm.streams.images import IMAGE_SETS
     from superarm.streams.vgg16 import WEIGHTS
 
-    files_by_name: dict[str, Any] = {name: images.files for name, images in IMAGE_SETS.items()} | {
-        "vgg16": (WEIGHTS,)
-    }
+    files_by_name: dict[str, tuple[RemoteFile, ...]] = {
+        name: images.files for name, images in IMAGE_SETS.items()
+    } | {"vgg16": (WEIGHTS,)}
     for name in names:
         if name not in files_by_name:
             wanted = f"among {', '.join(files_by_name)}"

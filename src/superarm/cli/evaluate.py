@@ -258,8 +258,8 @@ def _save_figure(evaluation: Evaluation, path: Path, *, quiet: bool) -> None:
         print_note("no figure: the log can answer for no policy")
         return
     ending = path.suffix.lower()
-    sharper = {"scale_factor": 2} if ending == ".png" else {}
-    evaluation.plot().save(path, format=ending[1:], **sharper)
+    scale = 2 if ending == ".png" else 1
+    evaluation.plot().save(path, format=ending[1:], scale_factor=scale)  # type: ignore[arg-type]
     if not quiet:
         print(f"figure: {path}")
 

@@ -158,7 +158,7 @@ def _add_labels(model: Learner, labels: list[str] | int | None) -> None:
     """Add the labels that a model does not know; it cannot forget any."""
     if labels is None:
         return
-    new: Any
+    new: int | list[str]
     if isinstance(labels, int):
         count = labels
         got = Description(labels)

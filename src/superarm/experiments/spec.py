@@ -251,12 +251,12 @@ def read_spec(path: Path, *, quick: bool = False) -> Spec:
             raise file.error((key,), f"the name {repeated[0]!r} is used twice; give one of them name = ...")
         if not names and {figure.kind for figure in spec.figures} != {"second-moment"}:
             raise file.error((key,), f"{key} is missing or empty")
-    in_figures = [(("figures", i, "learners"), figure.learners) for i, figure in enumerate(spec.figures)]
-    named = [(("reference",), filter(None, [spec.reference])), *in_figures]
-    for keys_of, names in named:
-        for name in names:
-            if name not in learners:
-                raise file.must(keys_of, "the name of a learner in it", name, choices=tuple(learners))
+    named: dict[KeyPath, tuple[str | None, ...]] = {("reference",): (spec.reference,)}
+    named |= {("figures", i, "learners"): figure.learners for i, figure in enumerate(spec.figures)}
+    for place, given in named.items():
+        for name in given:
+            if name not in (None, *learners):
+                raise file.must(place, "the name of a learner in it", name, choices=tuple(learners))
     return spec
 
 

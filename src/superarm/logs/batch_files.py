@@ -20,10 +20,11 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._files import atomic_path, file_digest, sync
 from superarm._progress import Tick
-from superarm._types import Array
+from superarm._types import Array, Cell
 from superarm.data.cells import is_missing, json_row, to_word
 from superarm.data.column import Column
 from superarm.data.columns import Columns
+from superarm.data.labels import Label
 from superarm.data.tables import open_table, read_matrix
 from superarm.decisions.decisions import Decisions
 from superarm.errors import Description, FeedbackError, InvalidInput, at_row
@@ -172,7 +173,7 @@ def learn_file(
     answered = np.array([id_ in outcomes for id_ in ids], bool)
     new = np.flatnonzero(answered & ~learnt_before)
     learnt = 0
-    spelling: dict[Any, Any] = {
+    spelling: dict[str | bool, Label] = {
         str(label): label for label in learner.vocabulary.all()
     }  # a file may have "3" for 3
     for start in range(0, len(new), CHUNK):
@@ -250,7 +251,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(opened)
 
 
-def _column_names(rows: list[dict[str, Any]]) -> list[str]:
+def _column_names(rows: list[dict[str, Cell]]) -> list[str]:
     return list(dict.fromkeys(str(name) for row in rows for name in row))
 
 
@@ -295,7 +296,7 @@ def _read_rows(learner: Learner, path: Path, id_column: str | None, vectors: Pat
     return _RowsToDecide([{name: row.get(name) for name in features} for row in rows], ids, missing, unused)
 
 
-def _numbers(learner: Learner, rows: list[dict[str, Any]], names: list[str], path: Path) -> Array:
+def _numbers(learner: Learner, rows: list[dict[str, Cell]], names: list[str], path: Path) -> Array:
     """Return the rows for a model that knows no names: all columns, in their order."""
     if len(names) != learner.n_features:
         wanted = f"columns for the {learner.n_features} features of the model"

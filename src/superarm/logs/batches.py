@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision
@@ -92,7 +92,7 @@ class LogBatch:
         p = np.where(np.isnan(self.logged_propensity), self.rule_propensity, self.logged_propensity)
         return np.where(p > 0.0, p, np.nan)  # what was shown can not have been impossible
 
-    def matrix(self, n_features: Any) -> Rows | list[dict[str, Any]]:
+    def matrix(self, n_features: int | tuple[int, int]) -> Rows | list[dict[str, Cell]]:
         """Return the features, as many as a learner or summary says: a matrix; or rows with names as they are."""
         rows: list[Any] = [record.decision.x for record in self.records]
         if isinstance(rows[0], dict):
@@ -101,7 +101,7 @@ class LogBatch:
             return stack(rows, Layout(*n_features))
         return stack(rows, Layout(0, n_features) if isinstance(rows[0], Row) else Layout(n_features, 0))
 
-    def matrix_for(self, learner: Learner) -> Any:
+    def matrix_for(self, learner: Learner) -> Rows | list[dict[str, Cell]]:
         """Return the features as a learner takes them: of rows with names, those that it was trained with."""
         X = self.matrix(learner.n_features)
         columns = learner.columns

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from superarm._types import Array, Cell
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
 from superarm.decisions.record import COLUMNS
 from superarm.errors import Description, InvalidInput
-from superarm.logs.parsing import BadRow, parse_numbers, parse_object
+from superarm.logs.parsing import BadRow, LogRow, parse_numbers, parse_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,9 @@ class UnnamedFeatures:
         self._separator = separator
         self._n_dense: int | None = None  # as the first row has
 
-    def extract(self, row: dict[str, Any], where: str) -> AnyRow:
+    def extract(self, row: LogRow, where: str) -> AnyRow:
         """Return the features of a row of a log; ``where`` it stands, for messages."""
-        dense: Any = NO_VALUES
+        dense = NO_VALUES
         if row.get("x") is not None:
             dense = self._numbers(row, "x", where)
             self._n_dense = self._n_dense or len(dense)
@@ -87,7 +88,7 @@ class UnnamedFeatures:
                 raise BadRow.must("x", where, wanted, len(dense))
             dense = np.ascontiguousarray(dense, np.float32)
             if row.get("x_indices") is None:
-                return dense  # type: ignore[no-any-return]
+                return dense
         index = parse_numbers(row.get("x_indices"), "x_indices", where, self._separator)
         values = self._numbers(row, "x_values", where)
         indices = index.astype(np.int64)
@@ -98,7 +99,7 @@ class UnnamedFeatures:
         width = row.get("x_width") or (int(indices[-1]) + 1 if len(indices) else 1)
         return Row.from_parts(dense, indices.astype(np.int32), values.astype(np.float32), width)
 
-    def _numbers(self, row: dict[str, Any], name: str, where: str) -> Any:
+    def _numbers(self, row: LogRow, name: str, where: str) -> Array:
         numbers = parse_numbers(row.get(name), name, where, self._separator)
         if not np.isfinite(numbers).all():
             raise BadRow.must(name, where, "finite numbers", float(numbers[~np.isfinite(numbers)][0]))
@@ -123,7 +124,7 @@ class NamedFeatures:
     missing: tuple[str, ...] = ()
     notices: dict[str, str] = field(default_factory=dict)
 
-    def extract(self, row: dict[str, Any], where: str) -> AnyRow | dict[str, Any]:
+    def extract(self, row: LogRow, where: str) -> AnyRow | dict[str, Cell]:
         """Return the features of a row of a log; ``where`` it stands, for messages."""
         declared = self.columns.columns
         cells = (parse_object(row.get("x")) or {}) if self.in_x else row
@@ -142,8 +143,8 @@ class NamedFeatures:
 
 
 def find_features(
-    sample: Sequence[dict[str, Any]],
-    rows: Iterable[dict[str, Any]],
+    sample: Sequence[LogRow],
+    rows: Iterable[LogRow],
     *,
     columns: LogColumns,
     reserved: Mapping[str, str],

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import nan
-from typing import Any
 
 import numpy as np
 
 from superarm._progress import Progress, with_progress
-from superarm._types import Array
+from superarm._types import Array, Cell
 from superarm.decisions.record import Record
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
@@ -222,7 +221,7 @@ class PolicyEvaluator:
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
 
-def _column_value(record: Record, name: str) -> Any:
+def _column_value(record: Record, name: str) -> Cell:
     """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
     for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:

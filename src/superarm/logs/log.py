@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from math import log as ln
@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from superarm._types import Cell, JsonObject
 from superarm.data.columns import Columns
 from superarm.data.inference_warnings import leak_warnings
 from superarm.data.labels import Label, has_float_labels, whole_label
@@ -19,9 +20,10 @@ from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
 from superarm.errors import Description, InvalidInput, at_row
 from superarm.logs.columns import LogColumns, NamedFeatures, UnnamedFeatures, find_features
-from superarm.logs.other_formats import convert_row, open_source
+from superarm.logs.other_formats import LogSource, convert_row, open_source
 from superarm.logs.parsing import (
     BadRow,
+    LogRow,
     is_empty,
     label_in_cell,
     labels_in_cell,
@@ -35,6 +37,7 @@ from superarm.logs.parsing import (
 SAMPLE = 200  # rows looked at to find out which columns there are
 CACHE_BYTES = 2**27  # of rows that stay in memory after the first reading; a longer log is read again
 ROW_BYTES = 1500  # of a row in memory beside its numbers, about
+Labels = tuple[Label, ...]
 UNIFORM = {"name": "dilute", "gamma": 1.0}  # around any top set
 # which other tools' columns may be called, too
 DRAW_COLUMNS = ("drawn", "top", "set_size", "gamma", "ordered_propensity")
@@ -67,7 +70,7 @@ class Log:
 
     def __init__(
         self,
-        source: Any,
+        source: LogSource | Sequence[LogSource],
         *,
         columns: LogColumns | None = None,
         matrix: str | PathLike[str] | None = None,
@@ -79,7 +82,8 @@ class Log:
         vectors: str | PathLike[str] | None = None,
     ) -> None:
         several = isinstance(source, list | tuple) and not is_named_rows(source)
-        self.sources = [open_source(one) for one in (source if several else [source])]
+        sources: Any = source if several else [source]
+        self.sources = [open_source(one) for one in sources]
         if not self.sources:
             raise InvalidInput.must("source", "Log", "at least one file or table", source)
         self.columns = columns or LogColumns()
@@ -211,7 +215,7 @@ class Log:
             features.columns.warnings += leak_warnings(features.columns.kinds, cells, labels)
         return features
 
-    def _sample_labels(self, sample: list[dict[str, Any]]) -> set[Label]:
+    def _sample_labels(self, sample: list[LogRow]) -> set[Label]:
         """Return the labels of the first rows that can be read."""
         labels: set[Label] = set()
         for row in sample:
@@ -219,7 +223,7 @@ class Log:
                 labels.update(self._labels(row, ""))
         return labels
 
-    def _unrelated_columns(self, sample: list[dict[str, Any]], owner: str) -> set[str]:
+    def _unrelated_columns(self, sample: list[LogRow], owner: str) -> set[str]:
         """Return the columns that are called like one of superarm's and hold something else in all first rows."""
         if sample[0].keys() >= set(COLUMNS):
             return set()
@@ -232,7 +236,7 @@ class Log:
                     unrelated.discard(name)
         return unrelated
 
-    def _check_columns(self, sample: list[dict[str, Any]], owner: str) -> None:
+    def _check_columns(self, sample: list[LogRow], owner: str) -> None:
         """Refuse a log without the columns that it must have."""
         names = {name: None for row in sample for name in row}
         c = self.columns
@@ -257,7 +261,7 @@ class Log:
 
     # ------------------------------------------------------------ one row
 
-    def _labels(self, row: dict[str, Any], where: str) -> tuple[Any, ...]:
+    def _labels(self, row: LogRow, where: str) -> Labels:
         """Return the labels that were shown."""
         c = self.columns
         if len(c.labels) == 1:
@@ -270,15 +274,15 @@ class Log:
             raise BadRow.must(field, where, "distinct labels, at least one", list(labels))
         return labels
 
-    def _parse_label(self, value: Any, name: str, where: str) -> Any:
+    def _parse_label(self, value: Cell, name: str, where: str) -> Label:
         label = label_in_cell(value, name, where)
         return whole_label(label) if self._has_float_labels else label
 
-    def _parse_labels(self, value: Any, name: str, where: str) -> tuple[Any, ...]:
+    def _parse_labels(self, value: Cell, name: str, where: str) -> Labels:
         labels = labels_in_cell(value, name, where, self.separator)
         return tuple(map(whole_label, labels)) if self._has_float_labels else labels
 
-    def _record(self, row: dict[str, Any], number: int, where: str) -> Record:
+    def _record(self, row: LogRow, number: int, where: str) -> Record:
         """Return a row of a source in superarm's format as a Record."""
         c = self.columns
         labels = self._labels(row, where)
@@ -317,7 +321,9 @@ class Log:
             extra_columns={name: row.get(name) for name in self._extra_columns} or None,
         )
 
-    def _draw(self, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> tuple[Any, Any, Any]:
+    def _draw(
+        self, row: LogRow, labels: Labels, where: str
+    ) -> tuple[Labels | None, Labels | None, JsonObject | None]:
         """Return the order of the draw, the top set, and the rule."""
         names = [name for name in DRAW_COLUMNS if name not in self._unrelated]
         values = {name: self._check_draw_column(name, row, labels, where) for name in names}
@@ -332,7 +338,7 @@ class Log:
             raise BadRow.must("top", where, f"{len(labels)} distinct labels, as many as shown", list(top))
         return drawn, None if rule is None else top, rule
 
-    def _check_draw_column(self, name: str, row: dict[str, Any], labels: tuple[Any, ...], where: str) -> Any:
+    def _check_draw_column(self, name: str, row: LogRow, labels: Labels, where: str) -> Any:
         """Return the value of one of DRAW_COLUMNS; ``None`` if it is empty, BadRow if it does not fit the shown set."""
         value = row.get(name)
         if name in ("gamma", "ordered_propensity"):
@@ -349,7 +355,7 @@ class Log:
         return parsed
 
 
-def _converted_rows(source: Table) -> Iterator[dict[str, Any] | BadRow]:
+def _converted_rows(source: Table) -> Iterator[LogRow | BadRow]:
     """Return the rows of a source in superarm's format, with an error in place of a row that cannot be read."""
     for number, row in enumerate(source.rows()):
         where = at_row(source.name, number)

@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from superarm._types import Array
+from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.labels import Label
 from superarm.data.tables import Table, file_table, json_rows, memory_table, open_table
 from superarm.errors import Description, InvalidInput
 from superarm.explore import Mixture, Rule, SetDistribution
-from superarm.logs.parsing import BadRow, parse_number
+from superarm.logs.parsing import BadRow, LogRow, parse_number
 from superarm.native.rule import RuleKernel
 
+LogSource = str | PathLike[str] | Frame | dict[str, Any]  # a file, a table, or OBP's bandit_feedback
 
-def open_source(source: Any) -> Table:
+
+def open_source(source: LogSource) -> Table:
     """Open a log: a file, a pandas, Polars or Arrow table, or OBP's ``bandit_feedback``."""
     if isinstance(source, dict):
         return memory_table("bandit_feedback", lambda: from_obp(source))
@@ -35,7 +37,7 @@ def open_source(source: Any) -> Table:
 # ---------------------------------------------------------------- Vowpal Wabbit
 
 
-def convert_row(row: dict[str, Any], where: str) -> dict[str, Any]:
+def convert_row(row: LogRow, where: str) -> LogRow:
     """Return a row of a log in superarm's format; one that is not VW's dsjson as it is."""
     if isinstance(row.get("c"), dict) and ("_label_cost" in row or "_outcomes" in row):
         return from_dsjson(row, where)
@@ -45,10 +47,10 @@ def convert_row(row: dict[str, Any], where: str) -> dict[str, Any]:
     return row
 
 
-def from_dsjson(row: dict[str, Any], where: str) -> dict[str, Any]:
+def from_dsjson(row: LogRow, where: str) -> LogRow:
     """Return a decision of one action, or a slate with one action for each slot. A cost of -1 is a hit.
 
-    Labels are the actions' own names (``_tag``, or ``i.id``), or else their numbers from 0. Features
+    Labels are the actions' own names (``_tag``, or ``i.id``), or else their indices. Features
     are the shared ones, ``namespace.name`` each.
     """
     if row.get("pdrop"):
@@ -79,7 +81,9 @@ def from_dsjson(row: dict[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _slots(row: dict[str, Any], actions: list[Any], names: list[Any]) -> list[tuple[list[Any], list[float]]]:
+def _slots(
+    row: LogRow, actions: list[JsonObject], names: list[Label]
+) -> list[tuple[list[Label], list[float]]]:
     """Return the labels of each slot, the shown one first, and their probabilities."""
     if "_outcomes" not in row:
         order, probabilities = [int(a) for a in row["a"]], [float(p) for p in row["p"]]
@@ -92,12 +96,14 @@ def _slots(row: dict[str, Any], actions: list[Any], names: list[Any]) -> list[tu
         own = [name for name, action in named if action.get("_slot_id") == slot]
         order = [int(a) for a in outcome["_a"]]
         if not order or max(order) >= len(own):
-            raise ValueError(f"slot {slot} has {len(own)} actions, and shows number {max(order, default=0)}")
+            raise ValueError(
+                f"slot {slot} has {len(own)} actions, and shows that of index {max(order, default=0)}"
+            )
         slots.append(([own[a] for a in order], [float(p) for p in outcome["_p"]]))
     return slots
 
 
-def _cost(row: dict[str, Any]) -> float | None:
+def _cost(row: LogRow) -> float | None:
     """Return the cost of a decision, or of the first slot of a slate; ``None`` if there is none."""
     cost = row.get("_label_cost")
     if cost is None and "_outcomes" in row:
@@ -105,14 +111,14 @@ def _cost(row: dict[str, Any]) -> float | None:
     return None if cost is None else float(cost)
 
 
-def _action_name(action: Any, i: int) -> Any:
-    """Return the name of an action, or else its number ``i``."""
+def _action_name(action: JsonObject, i: int) -> Label:
+    """Return the name of an action, or else its index ``i``."""
     inner = action.get("i")
     names = (action.get("_tag"), inner.get("id") if isinstance(inner, dict) else None)
     return next((name for name in names if name not in (None, "")), i)
 
 
-def _flat(features: Any, before: str = "") -> dict[str, Any]:
+def _flat(features: Cell, before: str = "") -> LogRow:
     """Return nested features by dotted names; lists by position."""
     if isinstance(features, dict):
         parts: list[Any] = list(features.items())
@@ -120,7 +126,7 @@ def _flat(features: Any, before: str = "") -> dict[str, Any]:
         parts = list(enumerate(features))
     else:
         return {before: features}
-    flat: dict[str, Any] = {}
+    flat: LogRow = {}
     for key, value in parts:
         flat |= _flat(value, f"{before}.{key}" if before else str(key))
     return flat
@@ -129,7 +135,7 @@ def _flat(features: Any, before: str = "") -> dict[str, Any]:
 # ---------------------------------------------------------------- Open Bandit Pipeline
 
 
-def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
+def from_obp(feedback: dict[str, Any]) -> Iterator[LogRow | str]:
     """Return rows with one action each; ``pi_b``, where it is there, has the probabilities of all of them."""
     owner = "bandit_feedback"
     for needed in ("action", "reward", "context"):
@@ -173,7 +179,7 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[dict[str, Any] | str]:
 # ---------------------------------------------------------------- slots
 
 
-def slots_rule(*slots: tuple[Sequence[Label], Sequence[float]]) -> dict[str, Any]:
+def slots_rule(*slots: tuple[Sequence[Label], Sequence[float]]) -> JsonObject:
     """Return the record of labels that were drawn slot by slot: (labels, probabilities) of each."""
     return {
         "name": Slots.name,
@@ -196,7 +202,7 @@ class Slots(Rule):
 
     @classmethod
     def distribution_from(
-        cls, record: dict[str, Any], top: Sequence[Label], eligible: Sequence[Label], m: int
+        cls, record: JsonObject, top: Sequence[Label], eligible: Sequence[Label], m: int
     ) -> SetDistribution:
         slots: list[dict[Label, float]] = [{} for _ in range(max(record["slots"]) + 1)]
         for label, p, slot in zip(record["labels"], record["probabilities"], record["slots"], strict=True):

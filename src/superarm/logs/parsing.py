@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
+from superarm._types import Array, Cell, JsonObject
 from superarm.data.cells import is_missing
 from superarm.data.labels import Label, parse_label
 from superarm.errors import InvalidInput
@@ -17,13 +17,14 @@ HIT_WORDS = dict.fromkeys(("true", "yes", "y", "1"), True) | dict.fromkeys(("fal
 SEPARATOR = ";"
 DECIMAL_COMMA = re.compile(r"\d?,\d+(?:[eE]-?\d+)?")  # in a probability no comma can stand between thousands
 LIKELY_SEPARATORS = ("|", ",", "\t")  # of other tools
+LogRow = dict[str, Cell]  # by column
 
 
 class BadRow(InvalidInput):
     """A row of a log that cannot be used; the message names its row and field."""
 
 
-def parse_number(value: Any) -> float | None:
+def parse_number(value: Cell) -> float | None:
     """Return the finite number in a cell, or None."""
     try:
         number = float(value)
@@ -32,12 +33,12 @@ def parse_number(value: Any) -> float | None:
     return number if isfinite(number) else None
 
 
-def is_empty(value: Any) -> bool:
+def is_empty(value: Cell) -> bool:
     """Return whether a cell is empty: missing, or a text of spaces."""
     return is_missing(value) or (isinstance(value, str) and not value.strip())
 
 
-def label_in_cell(value: Any, field: str, where: str) -> Label:
+def label_in_cell(value: Cell, field: str, where: str) -> Label:
     """Return the label in a cell, as all tables spell it; anything else is refused."""
     whole = not isinstance(value, float | np.floating) or (isfinite(value) and float(value).is_integer())
     label = parse_label(value) if whole and isinstance(value, str | int | float | np.generic) else None
@@ -46,7 +47,7 @@ def label_in_cell(value: Any, field: str, where: str) -> Label:
     return label
 
 
-def _parse_list(value: Any, field: str, where: str, separator: str | None) -> list[Any]:
+def _parse_list(value: Cell, field: str, where: str, separator: str | None) -> list[Cell]:
     """Return a list from a cell: as it is, as JSON, or with a separator between."""
     if isinstance(value, str):
         if not value.lstrip().startswith("["):
@@ -62,7 +63,7 @@ def _parse_list(value: Any, field: str, where: str, separator: str | None) -> li
     return value.to_list() if hasattr(value, "to_list") else [value]
 
 
-def labels_in_cell(value: Any, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
+def labels_in_cell(value: Cell, field: str, where: str, separator: str | None = None) -> tuple[Label, ...]:
     """Return the labels in a cell; without a ``separator`` it is a semicolon, and likely others are refused."""
     labels = tuple(label_in_cell(part, field, where) for part in _parse_list(value, field, where, separator))
     if separator is None and len(labels) == 1 and isinstance(value, str):
@@ -73,7 +74,7 @@ def labels_in_cell(value: Any, field: str, where: str, separator: str | None = N
     return labels
 
 
-def parse_numbers(value: Any, field: str, where: str, separator: str | None = None) -> Any:
+def parse_numbers(value: Cell, field: str, where: str, separator: str | None = None) -> Array:
     """Return the numbers in a cell, as a vector."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
         return value.astype(np.float64)
@@ -83,7 +84,7 @@ def parse_numbers(value: Any, field: str, where: str, separator: str | None = No
         raise BadRow.must(field, where, "numbers", value) from None
 
 
-def parse_hit(value: Any, field: str, where: str) -> bool | None:
+def parse_hit(value: Cell, field: str, where: str) -> bool | None:
     """Return the yes or no in a cell; ``None`` if it is empty."""
     if is_empty(value):
         return None
@@ -96,7 +97,7 @@ def parse_hit(value: Any, field: str, where: str) -> bool | None:
     return HIT_WORDS[text]
 
 
-def parse_probability(value: Any, field: str, where: str) -> float | None:
+def parse_probability(value: Cell, field: str, where: str) -> float | None:
     """Return the probability in a cell; ``None`` if it is empty."""
     if is_empty(value):
         return None
@@ -108,7 +109,7 @@ def parse_probability(value: Any, field: str, where: str) -> float | None:
     return number
 
 
-def parse_object(value: Any) -> dict[str, Any] | None:
+def parse_object(value: Cell) -> JsonObject | None:
     """Return the values with names in a cell: as they are, or of JSON; ``None`` for anything else."""
     if looks_like_object(value):
         try:
@@ -118,12 +119,12 @@ def parse_object(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def looks_like_object(value: Any) -> bool:
+def looks_like_object(value: Cell) -> bool:
     """Return whether a cell is a text that begins as a JSON object does."""
     return isinstance(value, str) and value.lstrip().startswith("{")
 
 
-def parse_rule(value: Any, where: str) -> dict[str, Any] | None:
+def parse_rule(value: Cell, where: str) -> JsonObject | None:
     """Return the record of a rule as superarm writes it; ``None`` for anything else in a column of that name."""
     rule = parse_object(value)
     if rule is None and looks_like_object(value):

@@ -16,6 +16,7 @@ from superarm.errors import InvalidInput
 from superarm.groups import GroupCoverage
 
 if TYPE_CHECKING:
+    import altair
     import polars
 
 
@@ -213,7 +214,7 @@ class Evaluation:
         ]
         return polars.DataFrame(rows, infer_schema_length=None).fill_nan(None)
 
-    def plot(self) -> Any:
+    def plot(self) -> altair.LayerChart:
         """Return the hit rates against set size with their intervals, a colour for each policy, as an Altair chart."""
         require_extra("plots")
         import altair as alt
@@ -265,14 +266,14 @@ class Evaluation:
         note = f"dashed: what was shown, {self.hit_rate:.3f}; judged by {self.rows:,} rows"
         unanswered = len(self.results) - len(rows)
         note += f"; the log cannot answer for {unanswered} more" if unanswered else ""
-        chart = (logged + intervals + points).properties(
+        look = {key: value for key, value in LIGHT.items() if key != "legend"}
+        chart: alt.LayerChart = (logged + intervals + points).configure(**look)
+        chart = chart.properties(
             width=min(900, max(420, 46 * len(rows))),
             height=280,
             title=alt.TitleParams(f"{title}, estimated from the log", subtitle=note, anchor="start"),
         )
-        return with_inline_scripts(
-            chart.configure(**{key: value for key, value in LIGHT.items() if key != "legend"})
-        )
+        return with_inline_scripts(chart)
 
     def __repr__(self) -> str:
         shown = f"{self.rows:,} rows, hit rate of what was shown {self.hit_rate:.4f}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.data.labels import Label, LabelVocabulary, check_ordered
 from superarm.data.rows import Row
@@ -27,7 +28,7 @@ class LogSummary:
         answered, hits: rows with an outcome, and those whose set held the right label.
         with_propensity, with_rule: rows that say how probable their set was, and how it was drawn.
         n_features: the length of a row, (dense, sparse) if it has both parts.
-        labels: names; ``None`` if labels are the numbers 0..n_labels-1.
+        labels: names; ``None`` if each label is its own index, 0..n_labels-1.
         n_labels: how many there are.
         set_size: the most common one.
         feature_columns: what they are, if its rows have names.
@@ -40,7 +41,7 @@ class LogSummary:
     hits: int
     with_propensity: int
     with_rule: int
-    n_features: Any
+    n_features: int | tuple[int, int]
     labels: tuple[Label, ...] | None
     n_labels: int
     set_size: int
@@ -137,7 +138,7 @@ def summarize(
         raise InvalidInput.must("content", log.name, "a log with a row that can be read", log.first_bad)
     names, count = _all_labels(labels_seen, labels, log.name)
     columns = log.feature_columns.for_labels(count) if len(log.feature_columns) else None
-    width: Any  # (dense, sparse) if rows have both parts
+    width: int | tuple[int, int]  # (dense, sparse) if rows have both parts
     if columns is not None:
         width = columns.layout.n_features
     elif n_dense:
@@ -156,7 +157,7 @@ def summarize(
     )
 
 
-def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
+def _labels_in_rule(rule: JsonObject | None) -> Iterable[Label]:
     """Return the labels that the record of a rule names."""
     cls = None if rule is None else rules().get(rule["name"])
     if rule is None or cls is None:
@@ -164,8 +165,10 @@ def _labels_in_rule(rule: dict[str, Any] | None) -> Iterable[Label]:
     return [label_in_cell(label, "rule", "a log") for key in cls.label_keys for label in rule.get(key, ())]
 
 
-def _all_labels(seen: set[Label], labels: Any, owner: str) -> tuple[tuple[Label, ...] | None, int]:
-    """Return the names of all labels and their number; numbers from 0 on need no names."""
+def _all_labels(
+    seen: set[Label], labels: Iterable[Label] | int | None, owner: str
+) -> tuple[tuple[Label, ...] | None, int]:
+    """Return the names of all labels, and how many there are; indices need no names."""
     all_numbers = all(isinstance(label, int) for label in seen)
     if isinstance(labels, int):
         if not all_numbers or max(seen, default=0) >= labels:

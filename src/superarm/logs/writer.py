@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
 from superarm._files import atomic_path, sync
+from superarm._types import Cell, JsonObject
 from superarm.data.labels import Label
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
@@ -53,7 +54,7 @@ class Writer:
         if self.kind == "parquet":
             require_extra("logs")
         self.rows = 0
-        self._pending: list[dict[str, Any]] = []
+        self._pending: list[JsonObject] = []
         self._files = ExitStack()
         self._open = False
 
@@ -129,7 +130,7 @@ class Writer:
         pl.concat(frames, how="vertical_relaxed").sink_parquet(self._part, row_group_size=BATCH)
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Cell) -> Cell:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -137,15 +138,15 @@ def _cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
+def _frame(rows: list[JsonObject]) -> polars.DataFrame:
     import polars as pl
 
-    label_numbers_only = all(
+    whole_labels_only = all(
         type(label) is int
         for row in rows
         for label in [*row["labels"], *([] if row["label"] is None else [row["label"]])]
     )
-    label: Any = pl.Int64 if label_numbers_only else pl.String
+    label: Any = pl.Int64 if whole_labels_only else pl.String
     time: Any = pl.String if any(isinstance(row["time"], str) for row in rows) else pl.Float64
     lists = ("labels", "drawn", "top", "eligible")
     named_rows = any(isinstance(row["x"], dict) for row in rows)
@@ -167,7 +168,7 @@ def _frame(rows: list[dict[str, Any]]) -> polars.DataFrame:
         row["rule"] = None if row["rule"] is None else json.dumps(row["rule"])
         if named_rows:  # as JSON: each row has names of its own
             row["x"] = None if row["x"] is None else json.dumps(row["x"], ensure_ascii=False)
-        if not label_numbers_only:
+        if not whole_labels_only:
             for name in lists:
                 row[name] = None if row[name] is None else [str(value) for value in row[name]]
             row["label"] = None if row["label"] is None else str(row["label"])

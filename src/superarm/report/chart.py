@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from math import floor, log10
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
 
+if TYPE_CHECKING:
+    import altair
+
+AnyChart = TypeVar("AnyChart", "altair.Chart", "altair.LayerChart", "altair.VConcatChart")
 WIDTH, HEIGHT = 560, 320  # of figures in files and notebooks
 
 INK = "#000000"  # stands for the text's colour: black on light pages, white on dark ones
@@ -179,7 +183,7 @@ def line_chart(
     return spec
 
 
-def _tooltips(x: Axis) -> list[Any]:
+def _tooltips(x: Axis) -> list[altair.Tooltip]:
     """Return what the box over a point of a curve shows."""
     import altair as alt
 
@@ -193,9 +197,9 @@ def _tooltips(x: Axis) -> list[Any]:
     ]
 
 
-def with_inline_scripts(chart: Any) -> Any:
+def with_inline_scripts(chart: AnyChart) -> AnyChart:
     """Return the chart with a ``save("x.html")`` that writes all scripts into the file: it opens without a network."""
-    copy = chart.copy(deep=False)
+    copy: AnyChart = chart.copy(deep=False)
     kind: Any = type(chart)
     object.__setattr__(copy, "__class__", _inlining_class(kind))
     return copy
@@ -212,7 +216,7 @@ def _inlining_class(kind: Any) -> type:
     return type(kind.__name__, (kind,), {"save": save, "__module__": __name__})
 
 
-def _scale(axis: Axis, values: pl.Series) -> Any:
+def _scale(axis: Axis, values: pl.Series) -> altair.Scale:
     import altair as alt
 
     if not axis.log:
@@ -220,7 +224,7 @@ def _scale(axis: Axis, values: pl.Series) -> Any:
     return alt.Scale(type="log", nice=False, domain=_range(values))
 
 
-def _axis(axis: Axis, values: pl.Series) -> Any:
+def _axis(axis: Axis, values: pl.Series) -> altair.Axis:
     import altair as alt
 
     if axis.whole:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,6 +15,9 @@ from superarm.report.chart import DASHES, PALETTE, Axis, Chart, LineStyle, line_
 from superarm.report.stats import with_interval, with_series
 from superarm.report.theory_charts import bound_chart, second_moment_charts
 from superarm.simulation import RATES, Trace
+
+if TYPE_CHECKING:
+    import altair
 
 RATE_LABELS = {
     "error_rate": "error rate (share of rounds)",
@@ -174,7 +177,7 @@ def _slug(name: str) -> str:
 # ---------------------------------------------------------------- traces, in notebooks
 
 
-def as_altair(charts: Sequence[Chart]) -> Any:
+def as_altair(charts: Sequence[Chart]) -> altair.Chart | altair.VConcatChart:
     """Return charts as one of Altair's, to be shown, changed or saved; several are stacked."""
     import altair as alt
 
@@ -192,7 +195,7 @@ def as_altair(charts: Sequence[Chart]) -> Any:
     return with_inline_scripts(alt.VConcatChart.from_dict(stacked))
 
 
-def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> Any:
+def traces_chart(runs: Mapping[str, Sequence[Trace]], y: str) -> altair.Chart | altair.VConcatChart:
     """Return a chart of a rate against rounds: a line for each name, with the 95 % interval of its runs."""
     if y not in RATES:
         raise InvalidInput.must("y", "plot", f"one of {', '.join(RATES)}", y, choices=RATES)

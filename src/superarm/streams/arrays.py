@@ -25,7 +25,7 @@ class Arrays:
     Args:
         X: one row per example.
         y: its label: a whole number, or a string.
-        labels: the names of all labels; y then holds names, or numbers 0..k-1 of them.
+        labels: the names of all labels; y then holds names, or their indices.
         shuffle: a new random order on every pass; False keeps the order of X.
         name: how it is called in tables.
         columns: what X was made by, if it was a table.

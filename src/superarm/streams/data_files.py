@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from superarm._extras import require_extra
+from superarm._types import Cell, Frame
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.encoding import Notices
@@ -37,7 +39,7 @@ def read_data(path: Path, *, vectors: Path | None = None, **table_options: Any) 
 
 
 def from_frame(
-    frame: Any,
+    frame: Frame,
     *,
     label: str | None = None,
     columns: Columns | None = None,
@@ -102,7 +104,7 @@ def _table_arrays(
     return {"X": rows, "y": y, "columns": columns, "groups": groups}
 
 
-def _labels(cells: Any, label: str, owner: str) -> list[Label]:
+def _labels(cells: Sequence[Cell], label: str, owner: str) -> list[Label]:
     """Return the label of every row; a row without one is refused."""
     labels = parse_label_column(cell_list(cells))
     if None in labels:
