@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import socket
 import subprocess
@@ -344,7 +346,7 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     def notes_about(cells: list[str]) -> str:
         path.write_text("text,y\n" + "".join(f"some text {i},{cell}\n" for i, cell in enumerate(cells)))
         rows = RowsToLabel.read(path, label="y")
-        with sa.Labelling(rows) as job:
+        with sa.Labelling(rows, journal=LabellingJournal(None)) as job:
             _describe(job)
         return " ".join(capsys.readouterr().err.split())
 
@@ -355,6 +357,29 @@ def test_the_labels_of_a_column_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert "labels in the table: 2 (2), 1 (1); 3 rows without" in numbers
     assert "WARNING" not in numbers
     assert "i9 (1), and 2 more; 0 rows without" in notes_about([f"i{i}" for i in range(12)])
+
+
+def test_json_stands_alone_and_warnings_beside_it(tmp_path: Path, run_here: Any) -> None:
+    path, output = tmp_path / "t.csv", io.StringIO()
+    lines = ["card,Ads", "card,ads ", ",login", "NA,login", "reset,ADS", "1/2,log in"]
+    path.write_text("text,team\n" + "\n".join(lines) + "\n")
+    with contextlib.redirect_stdout(output):
+        told = run_here("label", path, "--answers", "team", "--json")
+    assert json.loads(output.getvalue())["rows"] == 6
+    for warning in (
+        "WARNING: rows whose copies have other labels in the table: 1; they are asked about",
+        "WARNING: 2 rows have no value in any column: they are one question, and get one label",
+        "are different labels: ADS, Ads, ads",
+        "these answers are too few to be sure",
+    ):
+        assert warning in told
+
+
+def test_a_simulation_needs_two_labels(tmp_path: Path, run_here: Any) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,team\ncard,ads\nreset,ads\n")
+    message = run_here("label", path, "--answers", "team", code=2)
+    assert f"column 'team' of {path} must be at least two different labels, got ['ads']" in message
 
 
 def test_what_a_column_of_numbers_cannot_read_is_told(

@@ -318,9 +318,10 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
         job.answer("nonsense", label="b")
     with pytest.raises(InvalidInput, match="no such file"):
         sa.Labelling(tmp_path / "nope.csv", labels=["a", "b"])
-    for rows in ([{}], [{"team": "a"}, {"team": "b"}]):
-        with pytest.raises(InvalidInput, match="rows of the table must be a table with at least one feature"):
-            sa.Labelling(rows, labels="team" if rows[0] else ["a", "b"])
+    nothing = [[{}], [{"team": "a"}, {"team": "b"}], [{"n": {"a": 1}}]]
+    for rows, got in zip(nothing, ("no column", "no column", r"n \(of type dict\)"), strict=True):
+        with pytest.raises(InvalidInput, match=f"with at least one feature, got {got}"):
+            sa.Labelling(rows, labels="team" if "team" in rows[0] else ["a", "b"])
     with pytest.raises(InvalidInput, match="labels of superarm label must be given"):
         sa.Labelling([{"n": 1.0}])
     with pytest.raises(InvalidInput, match="at least two distinct names"):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from superarm.label.app import LabellingServer
     from superarm.label.rows_to_label import RowsToLabel
 
-MAX_LISTED = 10  # labels of a column that are listed
-
 
 def label(
     rows: Annotated[
@@ -153,8 +151,7 @@ def label(
             second_opinion_share=second_opinion_share,
             seed=seed,
         )
-        if not as_json:
-            _describe(job)
+        _describe(job)
         if server is None:
             _simulate(job, wrong_clicks, as_json=as_json)
         else:
@@ -168,7 +165,10 @@ def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wante
     if None in rows.truth:
         got = Description(f"none in row {rows.truth.index(None) + 1}")
         raise InvalidInput.must(column, rows.name, "a label in every row", got)
-    unknown = [truth for truth in dict.fromkeys(rows.truth) if labels is not None and truth not in labels]
+    distinct = list(dict.fromkeys(rows.truth))
+    if labels is None and len(distinct) < 2:
+        raise InvalidInput.must(column, rows.name, "at least two different labels", distinct)
+    unknown = [truth for truth in distinct if labels is not None and truth not in labels]
     if unknown:
         raise InvalidInput.must(column, rows.name, wanted, unknown[:10])
 
@@ -181,16 +181,13 @@ def _describe(job: Labelling) -> None:
             print_note(line)
     if rows.n_skipped:
         print_note(f"{rows.n_skipped:,} files of {rows.name} skipped: hidden, or neither pictures nor .txt")
-    if rows.unreadable:
-        names = ", ".join(rows.unreadable[:MAX_LISTED])
-        print_note(f"WARNING: {len(rows.unreadable):,} pictures cannot be read, and are skipped: {names}")
     if counts := Counter(label for label in rows.labels if label is not None):
         _describe_table_labels(counts, rows.labels.count(None), is_new=saved is None)
     n_duplicates = len(rows) - len(rows.keys)
     same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
-    if saved is None and (contradictions := rows.contradictions()):
-        print_note(f"WARNING: {contradictions}")
+    for warning in rows.warnings() if saved is None else ():
+        print_note(f"WARNING: {warning}")
     if change := job.journal.rows_changed:
         print_note(change)
     for name in ("target", "second_opinion_share", "max_labels"):
@@ -203,17 +200,13 @@ def _describe(job: Labelling) -> None:
 
 def _describe_table_labels(counts: Counter[str], n_without: int, *, is_new: bool) -> None:
     """Tell which labels the table has for how many rows; ``is_new``: of a new journal."""
-    from superarm.data.cells import MISSING_WORDS
-    from superarm.label.names import list_labels
+    from superarm.label.names import MAX_LISTED, list_labels
 
     listed = ", ".join(f"{list_labels([label])} ({n:,})" for label, n in counts.most_common(MAX_LISTED))
     others = f", and {len(counts) - MAX_LISTED:,} more" if len(counts) > MAX_LISTED else ""
     print_note(f"labels in the table: {listed}{others}; {n_without:,} rows without")
     if is_new:
         print_note("labels of the table are taken as right, and their rows are not asked about")
-    if missing_words := [label for label in counts if label.lower() in MISSING_WORDS]:
-        remedy = "if they mean that there is none, empty those cells"
-        print_note(f"WARNING: taken as labels: {', '.join(missing_words)}; {remedy}")
 
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
@@ -222,10 +215,12 @@ def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
 
     with progress_bar(len(job.rows.keys), "rows", progress=not as_json) as tick:
         outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)
+    progress = job.progress()
     if as_json:
         print_json(outcome)
+        if progress.missed_text:
+            print_note(progress.missed_text)
         return
-    progress = job.progress()
     low, high = progress.interval or (0.0, 1.0)
     wrong = f"{100 * (progress.wrong or 0.0):.2f} % [{100 * low:.2f}, {100 * high:.2f}]"
     print_table(

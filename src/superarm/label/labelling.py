@@ -127,12 +127,13 @@ class Labelling(LabellingResults):
             raise
 
     def _warn_of_rows(self) -> None:
-        """Warn of rows that are not there any more, and of a new journal's equal rows with different labels."""
-        change, contradictions = self.journal.rows_changed, self.rows.contradictions()
+        """Warn of rows that are not there any more, and of what may be wrong with those of a new journal."""
+        change = self.journal.rows_changed
+        is_new = self.journal.saved_settings is None
         if change.startswith("WARNING: "):
             warnings.warn(change.removeprefix("WARNING: "), stacklevel=3)
-        if contradictions and self.journal.saved_settings is None:
-            warnings.warn(contradictions, stacklevel=3)
+        for sentence in self.rows.warnings() if is_new else ():
+            warnings.warn(sentence, stacklevel=3)
 
     def _add_labels_of_table(self, names: Sequence[str]) -> None:
         """Add labels whose names are new; to a new journal, also those that the table has for its rows.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from unicodedata import category
 
+from superarm.data.cells import MISSING_WORDS
 from superarm.data.labels import check_ordered, parse_label
 from superarm.errors import InvalidInput
 
 OWNER = "Labelling"  # whose parameters are at fault, in messages
 TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
 MAX_NAME = 1_000  # characters; the page has the same limit
+MAX_LISTED = 10  # labels or files in a sentence
 LINE_BREAKERS = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
 
 
@@ -68,6 +70,24 @@ def sort_labels(labels: Iterable[str | None]) -> list[str]:
     """Return the distinct labels that are not None: numbers by size, then words by letter."""
     names = {label for label in labels if label is not None}
     return sorted(names, key=lambda name: (isinstance(parse_label(name), str), parse_label(name)))
+
+
+def label_warnings(labels: Iterable[str | None]) -> list[str]:
+    """Return which labels of a table may be no labels, or the same ones in another spelling, a sentence each."""
+    names, spellings = sort_labels(labels), dict[str, list[str]]()
+    for name in names:
+        spellings.setdefault(" ".join(name.casefold().split()), []).append(name)
+    alike = [list_labels(same) for same in spellings.values() if len(same) > 1]
+    missing = [name for name in names if name.lower() in MISSING_WORDS]
+    found = []
+    if missing:
+        remedy = "if they mean that there is none, empty those cells"
+        found.append(f"taken as labels: {list_labels(missing)}; {remedy}")
+    if alike:
+        more = f"; and {len(alike) - MAX_LISTED:,} more" if len(alike) > MAX_LISTED else ""
+        fault = "labels that differ only in upper and lower case, or in spaces, are different labels"
+        found.append(f"{fault}: {'; '.join(alike[:MAX_LISTED])}{more}")
+    return found
 
 
 def list_labels(names: Iterable[str]) -> str:

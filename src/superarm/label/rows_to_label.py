@@ -26,7 +26,7 @@ from superarm.data.labels import parse_label_column
 from superarm.data.rows import AnyRow, Row, Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
-from superarm.label.names import sort_labels
+from superarm.label.names import MAX_LISTED, label_warnings, sort_labels
 from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_features
 
 # the columns that superarm labels export adds to a table, beside label
@@ -85,7 +85,7 @@ class RowsToLabel:
         self.item_of_row = np.empty(len(cells), np.int64)
         first_row = []
         for row, values in enumerate(cells):
-            key = sha256(_content(values) if contents is None else contents[row]).hexdigest()[:24]
+            key = _key(_content(values) if contents is None else contents[row])
             if key not in self.item_of_key:
                 self.item_of_key[key] = len(self.item_of_key)
                 first_row.append(row)
@@ -245,18 +245,24 @@ class RowsToLabel:
                 by_item[item] = label if by_item.get(item, label) == label else None
         return by_item
 
-    def contradictions(self) -> str:
-        """Return a sentence on how many items have rows with different labels, or different truths; or nothing."""
-        contradicted = {
-            item
-            for labels in (self.labels, self.truth)
-            for item, label in self._by_item(labels).items()
-            if label is None
-        }
-        if not contradicted:
-            return ""
-        fault = "rows whose copies have other labels in the table"
-        return f"{fault}: {len(contradicted):,}; they are asked about"
+    def warnings(self) -> list[str]:
+        """Return what may be wrong with the rows, and with the labels that the table has, a sentence each."""
+        found = label_warnings([*self.labels, *self.truth])
+        by_item = (self._by_item(labels) for labels in (self.labels, self.truth))
+        n_contradicted = len({item for labels in by_item for item in labels if labels[item] is None})
+        if n_contradicted:
+            fault = "rows whose copies have other labels in the table"
+            found.append(f"{fault}: {n_contradicted:,}; they are asked about")
+        empty = self.item_of_key.get(_key(_content(dict.fromkeys(self.cells[0]))))
+        if empty is not None and self.rows_per_item[empty] > 1:
+            n_empty = int(self.rows_per_item[empty])
+            found.append(
+                f"{n_empty:,} rows have no value in any column: they are one question, and get one label"
+            )
+        if self.unreadable:
+            names = ", ".join(self.unreadable[:MAX_LISTED])
+            found.append(f"{len(self.unreadable):,} pictures cannot be read, and are skipped: {names}")
+        return found
 
     def encode_items(self, n_labels: int) -> Rows:
         """Return the features of the items; ``columns`` become those for so many labels."""
@@ -306,7 +312,8 @@ def _find_columns(cells: list[dict[str, Cell]], name: str, kinds: ColumnKinds | 
     columns = Columns.infer(cells, reserved=outcome_columns(names), kinds=kinds)
     if len(columns):
         return columns
-    raise InvalidInput.must("rows", name, "a table with at least one feature", list(names))
+    got = ", ".join(f"{column} ({reason})" for column, reason in columns.left_out.items()) or "no column"
+    raise InvalidInput.must("rows", name, "a table with at least one feature", Description(got))
 
 
 def _label_names(cells: list[Cell]) -> list[str | None]:
@@ -337,6 +344,10 @@ def comparable_text(value: Cell) -> str | None:
         value = value.date()
     text = "" if value is None else str(value)
     return None if not text or text in PANDAS_MISSING else text
+
+
+def _key(content: bytes) -> str:
+    return sha256(content).hexdigest()[:24]
 
 
 def _content(cells: dict[str, Cell]) -> bytes:
