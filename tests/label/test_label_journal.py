@@ -71,11 +71,11 @@ def test_rows_that_came_or_went_are_told(tmp_path: Path) -> None:
         assert job.progress().rows_asked == asked  # rows moved; their answers went with them
 
 
-TABLE_AS_CSV = """zip;amount;count;when;paid;note
-01067;3.50;1;2024-05-01;True;cannot log in
-01069;4;;2024-05-02;False;
-10115;12.25;3;2024-05-03;True;NA
-04109;0.1;12345678901;2024-05-04;False;parcel lost
+TABLE_AS_CSV = """zip;amount;count;when;paid;note;seen
+01067;3.50;1;2024-05-01;True;cannot log in;1.5.2024 09:30
+01069;4;;2024-05-02;False;;2.5.2024 00:00
+10115;12.25;3;2024-05-03;True;NA;3.5.2024 17:05
+04109;0.1;12345678901;2024-05-04;False;parcel lost;31.12.2024 23:59
 """
 
 
@@ -87,7 +87,9 @@ def test_a_frame_and_the_file_that_it_was_read_from_have_the_same_rows(tmp_path:
     options = {"as texts": {"dtype": str}, "empty texts": {"dtype": str, "keep_default_na": False}}
     options["parsed dates"] = {"parse_dates": ["when"]}
     frame = pandas.read_csv(path, sep=";", **options.get(way, {}))
-    if way == "polars":
+    if way == "parsed dates":
+        frame["seen"] = pandas.to_datetime(frame["seen"], format="%d.%m.%Y %H:%M")
+    elif way == "polars":
         frame = pytest.importorskip("polars").read_csv(path, separator=";", try_parse_dates=True)
     elif way == "arrow":
         frame = pytest.importorskip("pyarrow").Table.from_pandas(frame)

@@ -79,15 +79,15 @@ def label_warnings(labels: Iterable[str | None]) -> list[str]:
         spellings.setdefault(" ".join(name.casefold().split()), []).append(name)
     alike = [list_labels(same) for same in spellings.values() if len(same) > 1]
     missing = [name for name in names if name.lower() in MISSING_WORDS]
-    found = []
+    sentences = []
     if missing:
         remedy = "if they mean that there is none, empty those cells"
-        found.append(f"taken as labels: {list_labels(missing)}; {remedy}")
+        sentences.append(f"taken as labels: {list_labels(missing)}; {remedy}")
     if alike:
         more = f"; and {len(alike) - MAX_LISTED:,} more" if len(alike) > MAX_LISTED else ""
         fault = "labels that differ only in upper and lower case, or in spaces, are different labels"
-        found.append(f"{fault}: {'; '.join(alike[:MAX_LISTED])}{more}")
-    return found
+        sentences.append(f"{fault}: {'; '.join(alike[:MAX_LISTED])}{more}")
+    return sentences
 
 
 def list_labels(names: Iterable[str]) -> str:

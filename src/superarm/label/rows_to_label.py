@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
-from superarm.data.cells import DATE, NUMBER, is_missing, parse_date, to_python
+from superarm.data.cells import NUMBER, date_order, is_missing, parse_date, to_python
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.encoding import Notices
@@ -247,22 +247,22 @@ class RowsToLabel:
 
     def warnings(self) -> list[str]:
         """Return what may be wrong with the rows, and with the labels that the table has, a sentence each."""
-        found = label_warnings([*self.labels, *self.truth])
+        sentences = label_warnings([*self.labels, *self.truth])
         by_item = (self._by_item(labels) for labels in (self.labels, self.truth))
         n_contradicted = len({item for labels in by_item for item in labels if labels[item] is None})
         if n_contradicted:
             fault = "rows whose copies have other labels in the table"
-            found.append(f"{fault}: {n_contradicted:,}; they are asked about")
+            sentences.append(f"{fault}: {n_contradicted:,}; they are asked about")
         empty = self.item_of_key.get(_key(_content(dict.fromkeys(self.cells[0]))))
         if empty is not None and self.rows_per_item[empty] > 1:
             n_empty = int(self.rows_per_item[empty])
-            found.append(
+            sentences.append(
                 f"{n_empty:,} rows have no value in any column: they are one question, and get one label"
             )
         if self.unreadable:
             names = ", ".join(self.unreadable[:MAX_LISTED])
-            found.append(f"{len(self.unreadable):,} pictures cannot be read, and are skipped: {names}")
-        return found
+            sentences.append(f"{len(self.unreadable):,} pictures cannot be read, and are skipped: {names}")
+        return sentences
 
     def encode_items(self, n_labels: int) -> Rows:
         """Return the features of the items; ``columns`` become those for so many labels."""
@@ -328,6 +328,8 @@ def comparable_text(value: Cell) -> str | None:
 
     >>> [comparable_text(cell) for cell in ("01067", 1067.0, "1067", "3.50", 3.5, "", "NA", float("nan"), "true", True)]
     ['1067', '1067', '1067', '3.5', '3.5', None, None, None, 'True', 'True']
+    >>> [comparable_text(cell) for cell in ("1.5.2024 9:30", datetime(2024, 5, 1, 9, 30), "2024/05/01", "1/5/2024")]
+    ['2024-05-01 09:30:00', '2024-05-01 09:30:00', '2024-05-01', '1/5/2024']
     """
     value = to_python(value)
     if isinstance(value, str):
@@ -336,7 +338,7 @@ def comparable_text(value: Cell) -> str | None:
             value = float(text) if set(text) & set(".eE") else int(text)
         elif text.lower() in ("true", "false"):
             value = text.lower() == "true"
-        elif DATE.fullmatch(text):
+        elif date_order(text) is None:  # 1/2/2024 stays: other rows, which may come later, tell what it means
             value = parse_date(text) or value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
