@@ -19,6 +19,7 @@ from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.encoding import max_text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
+from superarm.data.inference_messages import describe
 from superarm.data.labels import parse_label
 from superarm.data.tables import open_table
 from superarm.errors import InvalidInput
@@ -106,9 +107,9 @@ def test_true_of_numpy_counts_for_the_mean() -> None:
 
 def test_gaps_and_words_are_counted() -> None:
     found = column(["1", "NA", "", None, "many", *["2"] * 45])
-    assert found.describe() == "numbers, 1 words, 3 missing"
+    assert describe(found) == "numbers, 1 words, 3 missing"
     words = column(["Rome", "NA", "", None])
-    assert words.describe() == "words, 2 missing"  # NA may be Namibia
+    assert describe(words) == "words, 2 missing"  # NA may be Namibia
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ tables.py       files and frames as rows with names
 cells.py        one cell: a number, a date, a word, a text, a vector, or missing
 column.py       what one column is, and its cells parsed
 inference.py    which kind a column is, by its first cells, and whether it can be a feature;
-                what else it may be (inference_warnings.py)
+                what else it may be (inference_messages.py)
 columns.py      all columns of a table, kept with the model
 encoding.py     rows with names as Row and Rows
 rows.py         Row and Rows, checked once, as compiled code reads them

@@ -39,7 +39,7 @@ from superarm.data.column import (
 )
 from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
 from superarm.data.inference import LIKELY_ID, MANY_WORDS, column_profiles, select_features
-from superarm.data.inference_warnings import inference_warnings
+from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
 from superarm.errors import Description, InvalidInput
@@ -164,7 +164,7 @@ class Columns:
                 p.kind in (NUMBERS, BOOLEAN) and not p.n_missing + p.n_non_numeric for p in features
             ),
             n_word_features=n_word_features if has_words else 0,
-            descriptions={profile.name: profile.describe() for profile in features},
+            descriptions={profile.name: describe(profile) for profile in features},
             rows=max((profile.n_rows for profile in profiles.values()), default=0),
         )
         inferred.warnings = inference_warnings(profiles, features, left_out)

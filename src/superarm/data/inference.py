@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from functools import reduce
+from functools import cached_property, reduce
 from numbers import Real
 from operator import add
 from typing import Any
@@ -85,45 +85,27 @@ class ColumnProfile:
     def __init__(
         self, name: str, cells: Iterable[Cell], kind: str | None = None, decimal: str | None = None
     ) -> None:
-        self.name, self.is_declared = name, kind is not None
-        python_values = _parse_json_lists([to_python(cell) for cell in cells])
-        self.n_rows = len(python_values)
-        texts = [value for value in python_values if isinstance(value, str)]
+        self.name = name
+        self.is_declared = kind is not None
+        values = _parse_json_lists([to_python(cell) for cell in cells])
+        self.n_rows = len(values)
         self.units, self.unit = Counter[str](), ""  # behind its numbers; the one that is taken off them
         if kind in (None, NUMBERS):
-            self._find_unit(python_values)
+            self.units, self.unit = _find_units(values, is_declared=self.is_declared)
         if self.unit:
-            python_values = [self._without_unit(value) for value in python_values]
-            texts = [value for value in python_values if isinstance(value, str)]
+            values = [_without_unit(value, self.unit) for value in values]
+        texts = [value for value in values if isinstance(value, str)]
         self.date_orders = Counter(date_order(text) for text in texts if parse_date(text) is not None)
-        self.n_missing_words = 0  # NA and its like: missing among numbers, words among words
         self.marks = count_marks(texts)
-        self.shown_decimal = None if not self.marks else "," if self.marks[","] > self.marks["."] else "."
         self.decimal = self.shown_decimal or decimal or "."
         is_clear = len(self.marks) == 1 or (not self.marks and decimal is not None)
         self.ambiguous_numbers = [] if is_clear else ambiguous_numbers(texts)
         self.holds_codes = kind is None and are_codes(texts, self.decimal)
-        parsed = [self._parse(value) if isinstance(value, str) else value for value in python_values]
-        values = [value for value in parsed if value is not None]
-        kinds = [_kind(value) for value in values]
-        self.n_by_kind = Counter(kinds)
-        vector_lengths = {len(v) for v, value_kind in zip(values, kinds, strict=True) if value_kind == VECTOR}
-        self.vector_length = max(vector_lengths, default=0)
-        self.unusable = "lists" if len(vector_lengths) > 1 else ""  # why it is no feature in any case
-        if None in kinds:
-            other = values[kinds.index(None)]
-            is_list = isinstance(other, list | tuple | np.ndarray)
-            self.unusable = "lists" if is_list else f"of type {type(other).__name__}"
-        self.scalars = [v for v, value_kind in zip(values, kinds, strict=True) if value_kind in SCALARS]
-        numbers = [value for value in self.scalars if isinstance(value, Real)]
-        # not by sum(), which rounds otherwise from Python 3.12 on
-        self.mean = reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
-        words = [value for value in self.scalars if isinstance(value, str)]
-        self.n_words = sum(1 + word.count(" ") + len(UNSPACED.findall(word)) for word in words)
-        self.has_id_name = ID_NAME.search(name) is not None
-        # values that may come twice: all of them where the name is that of an id, else words
-        compared = self.scalars if self.has_id_name else words
-        self.n_compared, self.n_distinct = len(compared), len(set(compared))
+        # NA and its like: missing among numbers, words among words
+        self.n_missing_words = sum(text != "" and text.strip().lower() in MISSING_WORDS for text in texts)
+        parsed = [self._parse(value) if isinstance(value, str) else value for value in values]
+        self._values = [value for value in parsed if value is not None]
+        self._kinds = [_kind(value) for value in self._values]
         self.kind = kind or self._infer_kind()
 
     def _parse(self, text: str) -> Any:
@@ -133,31 +115,62 @@ class ColumnProfile:
         if self.holds_codes and is_code(text):
             return text
         scalar = parse_by_mark(text, self.decimal)
-        if scalar is None:
-            self.n_missing_words += 1
         return parse_date(text, self.day_first) or text if isinstance(scalar, str) else scalar
 
-    def _find_unit(self, values: list[Any]) -> None:
-        """Find the units of a column of numbers with units, and the one that nearly all of them have."""
-        texts = [value for value in values if isinstance(value, str)]
-        filled = [text for text in texts if text.strip().lower() not in MISSING_WORDS]
-        parts = list(filter(None, map(split_unit, filled)))
-        n_filled = len(filled) + sum(value is not None for value in values) - len(texts)
-        n_alone = n_filled - len(filled) + sum(type(parse_by_mark(text, ".")) is float for text in filled)
-        if not parts or 2 * len(parts) < n_filled or len(parts) + n_alone < MAJORITY * n_filled:
-            return
-        if are_codes([number for number, _ in parts], "."):  # of postal areas, with a country: 01067 DE
-            return
-        self.units = Counter(unit for _, unit in parts)
-        unit, count = self.units.most_common(1)[0]
-        if count >= MAJORITY * n_filled or (self.is_declared and len(self.units) == 1):
-            self.unit = unit
-        elif n_alone:
-            self.units["none"] = n_alone
+    # ------------------------------------------------------------ its values
 
-    def _without_unit(self, value: Any) -> Any:
-        parts = split_unit(value) if isinstance(value, str) else None
-        return parts[0] if parts is not None and parts[1] == self.unit else value
+    @cached_property
+    def n_by_kind(self) -> Counter[str | None]:
+        """How many values there are of each kind; ``None`` stands for what is no value."""
+        return Counter(self._kinds)
+
+    @cached_property
+    def scalars(self) -> list[Any]:
+        """Numbers, truth values, dates and words, in their order."""
+        return [value for value, kind in zip(self._values, self._kinds, strict=True) if kind in SCALARS]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The values that are words or texts."""
+        return [value for value in self.scalars if isinstance(value, str)]
+
+    @cached_property
+    def n_words(self) -> int:
+        """How many words its texts have together; each letter of a script without spaces counts as one."""
+        return sum(1 + text.count(" ") + len(UNSPACED.findall(text)) for text in self.words)
+
+    @property
+    def mean(self) -> float:
+        """The mean of its numbers."""
+        numbers = [value for value in self.scalars if isinstance(value, Real)]
+        # not by sum(), which rounds otherwise from Python 3.12 on
+        return reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
+
+    @property
+    def has_id_name(self) -> bool:
+        """Whether it is called as ids are."""
+        return ID_NAME.search(self.name) is not None
+
+    @property
+    def n_compared(self) -> int:
+        """How many values may come twice: all of them where the name is that of an id, else words."""
+        return len(self.scalars if self.has_id_name else self.words)
+
+    @cached_property
+    def n_distinct(self) -> int:
+        """How many of those that may come twice are different."""
+        return len(set(self.scalars if self.has_id_name else self.words))
+
+    @cached_property
+    def vector_lengths(self) -> set[int]:
+        """How long its vectors are."""
+        pairs = zip(self._values, self._kinds, strict=True)
+        return {len(value) for value, kind in pairs if kind == VECTOR}
+
+    @property
+    def shown_decimal(self) -> str | None:
+        """The decimal mark of most of the numbers that can be read in one way only; ``None`` without such numbers."""
+        return None if not self.marks else "," if self.marks[","] > self.marks["."] else "."
 
     # ------------------------------------------------------------ counts
 
@@ -234,29 +247,10 @@ class ColumnProfile:
             unit=self.unit if numbers else "",
             has_time=kind == DATES and any(map(_has_time, self.scalars)),
             day_first=kind != DATES or self.day_first,
-            length=self.vector_length if kind == VECTOR else 0,
+            length=max(self.vector_lengths) if kind == VECTOR else 0,
             high_cardinality=kind == WORDS and self.n_distinct > MANY_WORDS,
             imputed=float(np.float32(self.mean)) if numbers and abs(self.mean) <= FLOAT32_MAX else 0.0,
         )
-
-    # ------------------------------------------------------------ in words
-
-    def describe(self) -> str:
-        """Return what the column is taken as, and why."""
-        kind, n_cells = self.kind, self.n_by_kind[WORDS]
-        n_missing, n_non_numeric = self.n_missing, self.n_non_numeric
-        in_most = " in most cells" if self.is_mostly_words else ""
-        parts = [
-            kind if kind != VECTOR else f"vectors of {self.vector_length:,} numbers",
-            "as asked for" if self.is_declared else "",
-            f"in {self.unit}" if self.unit and kind == NUMBERS else "",
-            self._describe_marks() if kind == NUMBERS else "",
-            self._describe_order() if kind == DATES else "",
-            f"{self.n_words / n_cells:.0f} words each" if kind == TEXT and n_cells else "",
-            f"{n_non_numeric:,} words{in_most}" if n_non_numeric else "",
-            f"{n_missing:,} missing" if n_missing else "",
-        ]
-        return ", ".join(part for part in parts if part)
 
     @property
     def has_several_units(self) -> bool:
@@ -268,25 +262,12 @@ class ColumnProfile:
         listed = [f"{unit}: {n:,}" for unit, n in self.units.most_common(MAX_LISTED_UNITS)]
         return ", ".join([*listed, "…"] if len(self.units) > MAX_LISTED_UNITS else listed)
 
-    def _describe_marks(self) -> str:
-        """Return what stands before decimals, where that is not always a point."""
-        if len(self.marks) > 1:
-            return "with decimal commas and points"
-        return "with a decimal comma" if self.decimal == "," else ""
-
-    def _describe_order(self) -> str:
-        """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
-        first, second = ("day", "month") if self.day_first else ("month", "day")
-        if self.has_ambiguous_dates:
-            return f"{first} first, which no cell tells"
-        if self.date_orders[second]:
-            return f"{first} first, but for {self.date_orders[second]:,}"
-        return f"{first} first" if self.date_orders[first] else ""
-
     def exclusion_reason(self, *, wanted: bool = False) -> str:
         """Return why it is no feature; empty if it may be one. A ``wanted`` one may, if its values can be used."""
-        if self.unusable or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
-            return self.unusable or "lists"
+        if self.n_by_kind[None]:
+            return _describe_type(self._values[self._kinds.index(None)])
+        if len(self.vector_lengths) > 1 or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
+            return "lists"
         if wanted or self.is_declared:
             return ""
         if not self.n_filled:
@@ -344,6 +325,34 @@ def select_features(
     return features, {name: reasons[name] for name in profiles if reasons.get(name)}
 
 
+def _find_units(values: list[Any], *, is_declared: bool) -> tuple[Counter[str], str]:
+    """Return the units of a column of numbers with units, and the one that nearly all have; empty where there is none.
+
+    ``is_declared``: whether it was asked for as numbers; then one unit is enough.
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    filled = [text for text in texts if text.strip().lower() not in MISSING_WORDS]
+    parts = list(filter(None, map(split_unit, filled)))
+    n_others = sum(value is not None for value in values) - len(texts)
+    n_filled = n_others + len(filled)
+    n_alone = n_others + sum(type(parse_by_mark(text, ".")) is float for text in filled)
+    has_units = bool(parts) and 2 * len(parts) >= n_filled and len(parts) + n_alone >= MAJORITY * n_filled
+    if not has_units or are_codes(
+        [number for number, _ in parts], "."
+    ):  # postal areas, with a country: 01067 DE
+        return Counter(), ""
+    units = Counter(unit for _, unit in parts)
+    unit, count = units.most_common(1)[0]
+    if count >= MAJORITY * n_filled or (is_declared and len(units) == 1):
+        return units, unit
+    return units | Counter({"none": n_alone}), ""
+
+
+def _without_unit(value: Any, unit: str) -> Any:
+    parts = split_unit(value) if isinstance(value, str) else None
+    return parts[0] if parts is not None and parts[1] == unit else value
+
+
 def _kind(value: Any) -> str | None:
     """Return the kind of a parsed value; ``None`` for what is no value."""
     if isinstance(value, bool):
@@ -359,6 +368,11 @@ def _kind(value: Any) -> str | None:
     except (TypeError, ValueError):
         return None
     return VECTOR if len(shape) == 1 and shape[0] > 0 else None
+
+
+def _describe_type(value: Any) -> str:
+    is_list = isinstance(value, list | tuple | np.ndarray)
+    return "lists" if is_list else f"of type {type(value).__name__}"
 
 
 def _is_whole(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from superarm._types import Cell, JsonObject
 from superarm.data.columns import Columns
-from superarm.data.inference_warnings import leak_warnings
+from superarm.data.inference_messages import leak_warnings
 from superarm.data.labels import Label, has_float_labels, whole_label
 from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision

@@ -12,7 +12,7 @@ from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.encoding import Notices
 from superarm.data.inference import outcome_columns
-from superarm.data.inference_warnings import leak_warnings
+from superarm.data.inference_messages import leak_warnings
 from superarm.data.labels import Label, parse_label_column
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, read_npz
 from superarm.errors import Description, InvalidInput

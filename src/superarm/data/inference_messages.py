@@ -1,4 +1,4 @@
-"""What may have been taken for something else when columns were inferred, a sentence each."""
+"""What columns were inferred as, in words; and what may have been taken for something else, a sentence each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,44 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from superarm.data.cells import describe_ambiguous, is_missing
-from superarm.data.column import DATES, NUMBERS, WORDS, ColumnKinds
+from superarm.data.column import DATES, NUMBERS, TEXT, VECTOR, WORDS, ColumnKinds
 from superarm.data.inference import ENOUGH_ROWS, LIKELY_ID, MAJORITY, ColumnProfile
 from superarm.data.labels import Label
+
+
+def describe(profile: ColumnProfile) -> str:
+    """Return what a column is taken as, and why."""
+    kind, n_texts = profile.kind, profile.n_by_kind[WORDS]
+    n_missing, n_non_numeric = profile.n_missing, profile.n_non_numeric
+    in_most = " in most cells" if profile.is_mostly_words else ""
+    parts = [
+        kind if kind != VECTOR else f"vectors of {max(profile.vector_lengths):,} numbers",
+        "as asked for" if profile.is_declared else "",
+        f"in {profile.unit}" if profile.unit and kind == NUMBERS else "",
+        _describe_marks(profile) if kind == NUMBERS else "",
+        _describe_order(profile) if kind == DATES else "",
+        f"{profile.n_words / n_texts:.0f} words each" if kind == TEXT and n_texts else "",
+        f"{n_non_numeric:,} words{in_most}" if n_non_numeric else "",
+        f"{n_missing:,} missing" if n_missing else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _describe_marks(profile: ColumnProfile) -> str:
+    """Return what stands before decimals, where that is not always a point."""
+    if len(profile.marks) > 1:
+        return "with decimal commas and points"
+    return "with a decimal comma" if profile.decimal == "," else ""
+
+
+def _describe_order(profile: ColumnProfile) -> str:
+    """Return what stands first in dates with slashes, and how sure that is; empty if no date has slashes."""
+    first, second = ("day", "month") if profile.day_first else ("month", "day")
+    if profile.has_ambiguous_dates:
+        return f"{first} first, which no cell tells"
+    if profile.date_orders[second]:
+        return f"{first} first, but for {profile.date_orders[second]:,}"
+    return f"{first} first" if profile.date_orders[first] else ""
 
 
 def inference_warnings(
