@@ -119,7 +119,7 @@ def test_labels_go_out_with_a_model_and_come_in_again(labelled: Path, tmp_path: 
     message = run_here("labels", "export", journal, "--output", out, code=2)
     assert "a new file, or given with --force" in message
     message = run_here("labels", "export", journal, "--output", tmp_path / "labelled.xlsx", code=2)
-    assert "a file that ends in one of .csv, .tsv, .jsonl, .parquet" in message
+    assert "a file that ends in one of .parquet, .csv, .tsv, .jsonl, .ndjson" in message
     message = run_here("labels", "change", journal, "--rename", "ads", "adverts")
     assert "labels: login, billing, adverts" in message
     run_here("labels", "export", journal, "--output", out, "--force")

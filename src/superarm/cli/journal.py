@@ -55,11 +55,11 @@ def export(
 
     Example: **superarm export events.db --output log.parquet**
     """
+    from superarm.data.tables import TABLES
     from superarm.journal.backends import open_store
     from superarm.journal.export import export as write_log
-    from superarm.logs.writer import ENDINGS
 
-    check_output(output, "export", force=force, endings=ENDINGS)
+    check_output(output, "export", force=force, endings=TABLES)
     with closing(open_store(journal, read_only=True)) as opened:
         written, erased = write_log(opened, output)
     if as_json:

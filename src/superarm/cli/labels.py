@@ -54,10 +54,11 @@ def export(
 
     Example: **superarm labels export tickets.csv.labels.db --output labelled.csv --model team.npz**
     """
+    from superarm.data.tables import TABLES
     from superarm.errors import InvalidInput
     from superarm.label.formats import ANSWERS, export_labels, find_format
     from superarm.label.labelling_journal import LabellingJournal
-    from superarm.label.table_export import ENDINGS, write_table
+    from superarm.label.table_export import write_table
 
     if output is None and model is None:
         raise InvalidInput("superarm labels export needs --output or --model")
@@ -67,7 +68,7 @@ def export(
         find_format(format_)
     with LabellingJournal(journal, read_only=True) as opened:
         rows_file = opened.find_rows(rows)
-        endings = ENDINGS if format_ is None else ()
+        endings = TABLES if format_ is None else ()
         check_output(output, "labels export", force=force, inputs=[rows_file], endings=endings)
         for path in () if model is None else (model, columns_file(model)):
             check_output(path, "labels export", force=force, inputs=[rows_file], option="--model")

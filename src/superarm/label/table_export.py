@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from superarm._extras import require_extra
-from superarm._files import write_atomically
+from superarm.data.table_writer import table_writer
 from superarm.label.rows_to_label import EXPORT_COLUMNS, EXPORT_PREFIX
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
-
-ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def write_table(job: Labelling, output: Path) -> dict[str, str]:
@@ -31,20 +25,6 @@ def write_table(job: Labelling, output: Path) -> dict[str, str]:
         table[result["row"]] | {names[name]: value for name, value in result.items()}
         for result in job.results()
     ]
-    ending = output.suffix.lower()
-    if ending == ".parquet":
-        require_extra("logs")
-        import polars
-
-        write_atomically(output, polars.DataFrame(rows, infer_schema_length=None).write_parquet)
-        return names
-    text = io.StringIO()
-    if ending == ".jsonl":
-        text.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-    else:
-        delimiter = "\t" if ending == ".tsv" else ","
-        writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    write_atomically(output, lambda file: file.write(text.getvalue().encode()))
+    with table_writer(output, list(rows[0])) as write_rows:
+        write_rows(rows)
     return names

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from superarm._extras import require_extra
-from superarm._files import atomic_path, sync
-from superarm._types import Cell, JsonObject
+from superarm._types import JsonObject
 from superarm.data.labels import Label
+from superarm.data.table_writer import WriteRows, check_table_path, table_writer
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
 from superarm.errors import Description, InvalidInput
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     import polars
 
 BATCH = 8192
-ENDINGS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 
 
 class Writer:
@@ -44,19 +40,12 @@ class Writer:
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
+        check_table_path(path, "Writer")
         self.path = Path(path)
-        ending = Path(path).suffix.lower()
-        if ending not in ENDINGS:
-            raise InvalidInput.must("ending", os.fspath(path), f"one of {', '.join(ENDINGS)}", ending)
-        self.kind = ENDINGS[ending]
-        if not self.path.parent.is_dir():
-            raise InvalidInput.must("path", "Writer", "in an existing folder", os.fspath(path))
-        if self.kind == "parquet":
-            require_extra("logs")
         self.rows = 0
         self._pending: list[JsonObject] = []
-        self._files = ExitStack()
-        self._open = False
+        self._file = ExitStack()
+        self._write_rows: WriteRows | None = None
 
     def add(
         self,
@@ -74,7 +63,7 @@ class Writer:
             label: the right label, where the world names it.
             details: id, time, context.
         """
-        if not self._open:  # nothing would ever write what is pending
+        if self._write_rows is None:  # nothing would ever write what is pending
             wanted = "in the block of a with statement, at whose end the file is written"
             raise InvalidInput.must("add", "Writer", wanted, Description(f"{self.path} outside of it"))
         if isinstance(decision, Decision):
@@ -82,63 +71,30 @@ class Writer:
         self._pending.append(decision.to_dict())
         self.rows += 1
         if len(self._pending) >= BATCH:
-            self._flush()
+            self._flush(self._write_rows)
 
     def __enter__(self) -> Writer:
-        self._part = self._files.enter_context(atomic_path(self.path))
-        if self.kind == "parquet":
-            # a Parquet file ends with its index, so batches are joined, streaming, at the end
-            folder = TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent)
-            self._folder = Path(self._files.enter_context(folder))
-        self._open = True
+        self._write_rows = self._file.enter_context(table_writer(self.path, list(COLUMNS), _frame))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open = False
+        write_rows, self._write_rows = self._write_rows, None
         if kind is not None:
-            self._files.__exit__(kind, error, trace)
+            self._file.__exit__(kind, error, trace)
             return
-        with self._files:
-            if self._pending or not self.rows:  # an empty log is a file, too
-                self._flush()
-            if self.kind == "parquet":
-                self._join_batches()
-            sync(self._part)
+        with self._file:
+            if write_rows is not None and (self._pending or not self.rows):  # an empty log is a file, too
+                self._flush(write_rows)
 
-    def _flush(self) -> None:
+    def _flush(self, write_rows: WriteRows) -> None:
         rows, self._pending = self._pending, []
-        if self.kind == "parquet":
-            _frame(rows).write_parquet(self._folder / f"{self.rows:012}.parquet")
-            return
-        first = not self._part.exists()
-        with self._part.open("a", encoding="utf-8", newline="") as file:
-            if self.kind == "jsonl":
-                file.writelines(json.dumps(row) + "\n" for row in rows)
-                return
-            sheet = csv.writer(file, delimiter="\t" if self.path.suffix.lower() == ".tsv" else ",")
-            if first:
-                sheet.writerow(COLUMNS)
-            sheet.writerows([_cell(row[name]) for name in COLUMNS] for row in rows)
-
-    def _join_batches(self) -> None:
-        import polars as pl
-
-        # of labels seen as numbers in one batch and as names in another, names hold both
-        frames = [pl.scan_parquet(batch) for batch in sorted(self._folder.iterdir())]
-        pl.concat(frames, how="vertical_relaxed").sink_parquet(self._part, row_group_size=BATCH)
-
-
-def _cell(value: Cell) -> Cell:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+        write_rows(rows)
 
 
 def _frame(rows: list[JsonObject]) -> polars.DataFrame:
+    require_extra("logs")
     import polars as pl
 
     whole_labels_only = all(
