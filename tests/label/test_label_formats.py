@@ -326,7 +326,7 @@ def test_what_somebody_changed_there_is_theirs(format, tmp_path):
             [one.label for one in job.state.answers[row] if one.by == "cleo"]
             for row in (first, abs(first - 1))
         )
-        delivery, login = (job.state.label_set.numbers[name] for name in ("delivery", "login"))
+        delivery, login = (job.state.label_set.index_of[name] for name in ("delivery", "login"))
         assert (changed, confirmed) == ([-1 if format == "prodigy" else delivery], [login])
         assert set(job.people()) <= {"anna", "ben", "cleo", ""}
         assert import_answers(job, read_answers(path, format)).answers == 0  # the same file, once more

@@ -174,8 +174,8 @@ class LabelVocabulary:
     def decode(self, indices: Any) -> list[Label]:
         """Return the labels with these indices: their names, or the indices themselves."""
         names = self.names
-        places = indices.tolist() if isinstance(indices, np.ndarray) else [int(i) for i in indices]
-        return places if names is None else [names[i] for i in places]
+        indices = indices.tolist() if isinstance(indices, np.ndarray) else [int(i) for i in indices]
+        return indices if names is None else [names[i] for i in indices]
 
     def decode_array(self, indices: Array) -> Array:
         """Return the labels with these indices, in an array of the same shape."""

@@ -30,7 +30,7 @@ PRIOR_FLOOR = 0.02
 
 
 class Answer(NamedTuple):
-    """What a person said about an item, in numbers of labels.
+    """What a person said about an item, labels by their indices.
 
     Attributes:
         seq: the number of its event.
@@ -63,10 +63,10 @@ class Answer(NamedTuple):
         return self.label
 
     @classmethod
-    def from_body(cls, body: AnswerBody, numbers: Mapping[str, int], seq: int = 0) -> Answer:
-        """Return the answer of an event, with the numbers that labels have."""
-        shown = tuple(numbers[name] for name in body.labels or ())
-        label = NO_LABEL if body.label is None else numbers[body.label]
+    def from_body(cls, body: AnswerBody, index_of: Mapping[str, int], seq: int = 0) -> Answer:
+        """Return the answer of an event, with the indices of its labels."""
+        shown = tuple(index_of[name] for name in body.labels or ())
+        label = NO_LABEL if body.label is None else index_of[body.label]
         return cls(seq, body.by, shown, body.final or body.hit, label, body.audit, body.final)
 
     def to_dict(self, names: Sequence[str]) -> JsonObject:

@@ -1,6 +1,6 @@
 """The labels of a labelling: some are added, renamed, merged or disabled while people work.
 
-A label keeps its number for good. One that was merged or disabled is not live any more, and another may take its name.
+A label keeps its index for good. One that was merged or disabled is not live any more, and another may take its name.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from superarm.label.answers import Answer
 
 
 class LabelSet:
-    """Labels by name and by number.
+    """Labels by name and by index.
 
     Args:
         names: of the labels to begin with.
 
     Attributes:
-        names: of all labels, by number.
-        numbers: of all labels, by their names of now and of before.
+        names: of all labels, by index.
+        index_of: of all labels, by their names of now and of before.
         live: whether a label may still be given.
-        merged_into: the number of the label that it has become; its own if it was not merged.
+        merged_into: the index of the label that it has become; its own if it was not merged.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
-        self.numbers = {name: number for number, name in enumerate(names)}
+        self.index_of = {name: index for index, name in enumerate(names)}
         self.live = np.ones(len(names), bool)
         self.merged_into = list(range(len(names)))
 
@@ -39,31 +39,31 @@ class LabelSet:
     # ------------------------------------------------------------ changes
 
     def add(self, name: str) -> int:
-        """Add a label, or take back the one that was disabled under this name, and return its number."""
-        number = self.numbers.get(name)
-        if number is not None and self.names[number] == name and self.merged_into[number] == number:
-            self.live[number] = True
-            return number
-        number = self.numbers[name] = len(self.names)
-        self.merged_into.append(number)
+        """Add a label, or take back the one that was disabled under this name, and return its index."""
+        index = self.index_of.get(name)
+        if index is not None and self.names[index] == name and self.merged_into[index] == index:
+            self.live[index] = True
+            return index
+        index = self.index_of[name] = len(self.names)
+        self.merged_into.append(index)
         self.names.append(name)
         self.live = np.append(self.live, True)
-        return number
+        return index
 
     def rename(self, old: str, new: str) -> None:
         """Give a label another name; the old name still means it, until another label takes it."""
-        number = self.numbers[new] = self.numbers[old]
-        self.names[number] = new
+        index = self.index_of[new] = self.index_of[old]
+        self.names[index] = new
 
     def disable(self, name: str) -> None:
         """Let a label not be given any more."""
-        self.live[self.numbers[name]] = False
+        self.live[self.index_of[name]] = False
 
     def merge(self, name: str, into: str) -> None:
         """Let a label become another."""
         self.disable(name)
-        old, new = self.numbers[name], self.numbers[into]
-        self.merged_into = [new if number == old else number for number in self.merged_into]
+        old, new = self.index_of[name], self.index_of[into]
+        self.merged_into = [new if index == old else index for index in self.merged_into]
 
     # ------------------------------------------------------------ what was said before a change
 
@@ -75,9 +75,9 @@ class LabelSet:
         elif self.live.all():
             return p
         p = np.maximum(p, 1e-12)
-        for number, into in enumerate(self.merged_into):
-            if into != number:
-                p[:, into] += p[:, number]
+        for index, into in enumerate(self.merged_into):
+            if into != index:
+                p[:, into] += p[:, index]
         p *= self.live
         p /= p.sum(axis=1, keepdims=True)
         return p
@@ -89,9 +89,9 @@ class LabelSet:
         """
         current: dict[str, None] = {}
         for name in names:
-            number = self.numbers.get(name)
-            into = None if number is None else self.merged_into[number]
-            if into == number or not denied:
+            index = self.index_of.get(name)
+            into = None if index is None else self.merged_into[index]
+            if into == index or not denied:
                 current[name if into is None else self.names[into]] = None
         return list(current)
 
@@ -102,8 +102,8 @@ class LabelSet:
         into = self.merged_into
         label = answer.label if answer.label < 0 else into[answer.label]
         # a "no" about a label that was merged says nothing about the other
-        same = [number for number in answer.shown if answer.hit or into[number] == number]
-        shown = tuple(dict.fromkeys(into[number] for number in same if self.live[into[number]]))
+        same = [index for index in answer.shown if answer.hit or into[index] == index]
+        shown = tuple(dict.fromkeys(into[index] for index in same if self.live[into[index]]))
         if not shown if label < 0 else not self.live[label]:
             return None
         return answer._replace(label=label, shown=shown)

@@ -141,7 +141,7 @@ class Labelling(LabellingResults):
         Items for which the table has several labels are asked about.
         """
         for name in names:
-            if name not in self.state.label_set.numbers:
+            if name not in self.state.label_set.index_of:
                 self.journal.change({"what": "add label", "label": name, "by": ""})
         if self.journal.saved_settings is None:
             labels = self.rows.label_by_item()
@@ -289,7 +289,7 @@ class Labelling(LabellingResults):
             if item not in known:
                 earlier = (label_set.current_answer(one) or one for one in self.state.answers.get(item, ()))
                 known[item] = Counter(one._replace(seq=0, is_audit=False) for one in earlier)
-            answer = Answer.from_body(body, label_set.numbers)
+            answer = Answer.from_body(body, label_set.index_of)
             unaudited = answer._replace(is_audit=False)
             if not known[item][unaudited]:
                 new.append((item, body))

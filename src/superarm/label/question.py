@@ -81,7 +81,7 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
         return {}
     s = job.state.model.learner.scores(columns.rows(variants, job.rows.name)).astype(float)
     s -= s.max(axis=1, keepdims=True)
-    label = job.state.label_set.numbers[question.labels[0]]
+    label = job.state.label_set.index_of[question.labels[0]]
     log_p = s[:, label] - np.log(np.exp(s).sum(axis=1))
     weights: dict[str, list[tuple[str, float]]] = {}
     for (name, word), without in zip(left_out, log_p[1:], strict=True):

@@ -40,7 +40,7 @@ class LabellingState:
 
     Attributes:
         label_set: which labels there are.
-        label: of each item, as a number; NO_LABEL if nobody was asked, or no label fits.
+        label: of each item, its index; NO_LABEL if nobody was asked, or no label fits.
         doubt: of each item that was asked about, the probability that its label is wrong.
         doubt_at_high_rate: what the doubt would be if all answers came from people with a high error rate.
         done: whether the item needs no further question: its label was named, all others were excluded, it is sure
@@ -160,7 +160,7 @@ class LabellingState:
             self._take_back(item, event.body.target_seq)
             self._last_item[event.body.by] = item, True
         elif event.kind == ANSWER:
-            answer = Answer.from_body(event.body, self.label_set.numbers, event.seq)
+            answer = Answer.from_body(event.body, self.label_set.index_of, event.seq)
             self._add_answer(item, answer)
             if not answer.final:
                 self._last_item[answer.by] = item, False
@@ -212,9 +212,10 @@ class LabellingState:
 
     def _add_label(self, name: str) -> list[int]:
         """Add a new label, or one that was disabled, and return the items whose label may be another now."""
-        n_before, number = len(self.label_set.names), self.label_set.add(name)
-        if number < n_before:
-            self.trials.enable_label(number)
+        n_before = len(self.label_set.names)
+        index = self.label_set.add(name)
+        if index < n_before:
+            self.trials.enable_label(index)
             return list(self.answers)
         self.model.add_label()
         return [item for item in self.answers if self.label[item] == NO_LABEL]
