@@ -60,7 +60,8 @@ def parse_fault(error: ValidationError, types: dict[str, str] = TYPES) -> Valida
     ...     parse_fault(error).wanted
     'a whole number'
     """
-    text, keys = str(error), KeyPath()
+    text = str(error)
+    keys = KeyPath()
     if at := AT.search(text):
         text = text[: at.start()]
         keys = tuple(

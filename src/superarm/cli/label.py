@@ -123,7 +123,8 @@ def label(
     if is_simulated and journal is not None:
         wanted = "left out with --answers: a simulation keeps nothing"
         raise InvalidInput.must("--journal", "superarm label", wanted, journal)
-    read_options, names = column_options.as_arguments, None
+    read_options = column_options.as_arguments
+    names = None
     if labels is not None and Path(labels).is_file():
         names = read_labels(Path(labels))
     elif labels is not None:

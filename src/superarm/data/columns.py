@@ -89,7 +89,9 @@ class Columns:
         self.columns: dict[str, Column] = {}
         self.left_out, self._descriptions = dict(left_out or {}), dict(descriptions or {})
         self.warnings: list[str] = []  # what inference may have taken for something else
-        self.rows_seen, self.n_open_numbers, self.text_width = rows, n_open_numbers, text_width
+        self.rows_seen = rows
+        self.n_open_numbers = n_open_numbers
+        self.text_width = text_width
         try:
             for entry in columns:
                 column = entry if isinstance(entry, Column) else Column(**entry)
@@ -173,7 +175,8 @@ class Columns:
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
-        rows, vectors = list(records(X)), dict[str, Column]()
+        rows = list(records(X))
+        vectors = dict[str, Column]()
         for x in rows:
             for name, value in x.items():
                 if is_vector(value) and name not in vectors:

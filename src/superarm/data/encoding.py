@@ -45,7 +45,8 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
     dense, is_open = columns.dense_part, columns.is_open
     row: Array = dense.empty_row().copy()
-    numbers, texts = list[tuple[str, float]](), list[TextsToHash]()
+    numbers = list[tuple[str, float]]()
+    texts = list[TextsToHash]()
     for name, value in cells.items():
         column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
         if column is not None and isinstance(parsed, np.ndarray):
@@ -107,7 +108,8 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
+    rows = np.tile(columns.dense_part.empty_row(), (n, 1))
+    texts = list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
@@ -198,7 +200,8 @@ def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> No
         )
     if not isinstance(value, str):
         return
-    name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
+    name = column.name
+    short = value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
         notices[name] = (
             f"column {name!r} holds {column.kind}, got {short!r}: the number counts as missing, and this as a word"

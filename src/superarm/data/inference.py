@@ -213,7 +213,8 @@ class ColumnProfile:
     @property
     def holds_texts(self) -> bool:
         """Whether its words are texts: several in a cell, and many cells that are different."""
-        n_cells, is_short = self.n_by_kind[WORDS], self.n_compared < ENOUGH_ROWS
+        n_cells = self.n_by_kind[WORDS]
+        is_short = self.n_compared < ENOUGH_ROWS
         has_several = n_cells > 0 and self.n_words >= MEAN_TEXT_WORDS * n_cells
         if has_several and (is_short or self.n_distinct >= TEXT_SHARE * self.n_compared):
             return True

@@ -87,7 +87,8 @@ def leak_warnings(
     kinds: ColumnKinds, cells: Mapping[str, Iterable[Any]], labels: Iterable[Label]
 ) -> list[str]:
     """Return a sentence for each feature that may say the answer: its words are nearly all names of labels."""
-    names, warnings = {str(label) for label in labels}, []
+    names = {str(label) for label in labels}
+    warnings = []
     for column in (name for name, kind in kinds.items() if kind == WORDS):
         words = [str(cell).strip() for cell in cells.get(column, ()) if not is_missing(cell)]
         label_names = [word for word in words if word in names]

@@ -144,7 +144,8 @@ AnyRow = Array | Row
 
 def take_segments(starts: Array, numbers: Array) -> tuple[Array, Array]:
     """Return the positions of the entries in some of the segments that begin at ``starts``, and the new starts."""
-    lengths, new_starts = np.diff(starts)[numbers], np.zeros(len(numbers) + 1, starts.dtype)
+    lengths = np.diff(starts)[numbers]
+    new_starts = np.zeros(len(numbers) + 1, starts.dtype)
     np.cumsum(lengths, out=new_starts[1:])
     return np.repeat(starts[numbers] - new_starts[:-1], lengths) + np.arange(new_starts[-1]), new_starts
 

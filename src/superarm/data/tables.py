@@ -110,7 +110,8 @@ def with_matrix(table: Table, path: str | PathLike[str], column: str = "vectors"
         path: an .npy, or where ``column`` is "x" also an .npz, with a row for each of its rows.
         column: its name; the rows of a sparse matrix become x_indices and x_values.
     """
-    path, matrix = Path(path), read_matrix(path)
+    path = Path(path)
+    matrix = read_matrix(path)
     n, width = matrix.shape
     is_sparse = hasattr(matrix, "tocsr")
     if is_sparse and column != "x":
@@ -149,7 +150,8 @@ def file_table(path: Path, read_rows: Callable[[Path], Iterator[TableRow]]) -> T
         try:
             yield from read_rows(path)
         except UnicodeDecodeError as error:
-            byte, byte_order_marks = error.object[error.start], (b"\xff\xfe", b"\xfe\xff")
+            byte = error.object[error.start]
+            byte_order_marks = (b"\xff\xfe", b"\xfe\xff")
             encoding = "UTF-16" if error.object[:2] in byte_order_marks else "WINDOWS-1252"
             raise InvalidInput(
                 f"{path} must be text in UTF-8, got the byte 0x{byte:02x}: save it as UTF-8 "

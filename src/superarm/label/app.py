@@ -123,7 +123,8 @@ class LabellingHandler:
 
     def disagreements(self) -> JsonObject:
         """Return how many rows have answers that contradict each other, and the first of them."""
-        conflicts, pictures = self.job.disagreements(), self.job.rows.pictures is not None
+        conflicts = self.job.disagreements()
+        pictures = self.job.rows.pictures is not None
         rows = [
             conflict | {"values": _texts(conflict["values"]), "picture": pictures}
             for conflict in conflicts[:MAX_DISAGREEMENTS]
@@ -203,10 +204,8 @@ class LabellingServer:
 
     async def serve(self, job: Labelling, on_ready: Callable[[str], object]) -> None:
         """Serve the page of a labelling until cancelled; ``on_ready`` gets its address."""
-        page, handler = (
-            load_page("superarm.label", "page.html", pictures=True),
-            LabellingHandler(job, self._keys),
-        )
+        page = load_page("superarm.label", "page.html", pictures=True)
+        handler = LabellingHandler(job, self._keys)
         await serve_page(page, ROUTES, handler, self._listener, on_ready, self._tokens)
 
 

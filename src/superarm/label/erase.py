@@ -52,7 +52,8 @@ def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, se
     """Return the events that stay, how many answers do not, and who has a name."""
     remaining: list[Event] = []
     new_seq: dict[int, int] = {}  # of events that stay: they are numbered anew
-    n_erased, people = 0, set[str]()
+    n_erased = 0
+    people = set[str]()
     for event in events:
         body = event.body
         if event.kind == CHANGE:

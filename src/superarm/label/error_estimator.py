@@ -103,7 +103,9 @@ class ErrorEstimator:
         After one answer, doubt / (1 - doubt) is a multiple of rate / (1 - rate); after several it rises faster, but is
         small.
         """
-        state, rate, high = self._state, self._state.error_rates.upper_rates(), HIGH_ERROR_RATE
+        state = self._state
+        rate = self._state.error_rates.upper_rates()
+        high = HIGH_ERROR_RATE
         ratio = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
         ratio *= rate / (1.0 - rate) * (1.0 - high) / high
         return float((self._rows_per_item * ratio / (1.0 + ratio))[state.done].sum())
@@ -127,10 +129,8 @@ class ErrorEstimator:
         spread = _spread(asked, asked, z)
         logits, n_rows = self._logit_doubt[accepted], self._rows_per_item[accepted]
         error = self.error_probabilities(accepted)
-        n_wrong, noise = (
-            float((n_rows * error).sum()),
-            z**2 * float((n_rows**2 * error * (1.0 - error)).sum()),
-        )
+        n_wrong = float((n_rows * error).sum())
+        noise = z**2 * float((n_rows**2 * error * (1.0 - error)).sum())
         below = n_wrong - self._curve.quantile(logits, n_rows, 1.0 - share)
         above = self._curve.quantile(logits, n_rows, share) - n_wrong
         # below twice as wide: trials are of the model as it was, which has learnt since
@@ -159,7 +159,8 @@ class ErrorEstimator:
         """Fit the curve of errors to the trials that there are."""
         items, logits = self._state.trials.recent(self._state.done)
         if len(items):
-            is_audit, error = self._state.audited[items], self._state.trials.error[items]
+            is_audit = self._state.audited[items]
+            error = self._state.trials.error[items]
             weight = np.where(is_audit, 0.0, recency_weights(len(items)))
             n_others = float(np.clip(OTHERS_PER_AUDIT * np.count_nonzero(is_audit), MIN_OTHERS, MAX_OTHERS))
             weight *= min(1.0, n_others / max(1.0, weight.sum()))
@@ -178,7 +179,8 @@ class ErrorEstimator:
             n_rows: how many rows each stands for.
             upper_80: all wrong labels, and doubts, at the upper bound.
         """
-        learnt, asked = max(1, self._state.n_ever_done), np.arange(len(error) + 1)
+        learnt = max(1, self._state.n_ever_done)
+        asked = np.arange(len(error) + 1)
         falling, lasting = (
             np.concatenate([[0.0], np.cumsum(part * n_rows)])[::-1]
             for part in (error - self._lasting_error, self._lasting_error)

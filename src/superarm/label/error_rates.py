@@ -112,12 +112,14 @@ class PersonErrorRates:
     def set_answers(self, item: int, prior: Array, table: AnswerTable, none_share: float = 0.0) -> None:
         """Set the answers about an item that count; ``none_share``: of rows that no label fits, if all were denied."""
         self.remove_answers(item)
-        is_wrong, likelihoods = ~table.is_true, table.likelihoods(self.rates(table))
+        is_wrong = ~table.is_true
+        likelihoods = table.likelihoods(self.rates(table))
         without_rate = np.where(is_wrong, 1.0 / table.n_others[:, None], 1.0)
         for by in dict.fromkeys(answer.by for answer in table.answers if not answer.final):
             own = np.array([answer.by == by and not answer.final for answer in table.answers])
             each = np.where(own[:, None], without_rate, likelihoods)
-            weights, n_wrong = floored(prior) * each.prod(axis=0), is_wrong[own].sum(axis=0)
+            weights = floored(prior) * each.prod(axis=0)
+            n_wrong = is_wrong[own].sum(axis=0)
             if none_share:
                 weights, n_wrong = np.append((1.0 - none_share) * weights, none_share), np.append(n_wrong, 0)
             if by not in self._people:

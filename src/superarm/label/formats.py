@@ -140,7 +140,8 @@ class TaskReader:
         values |= {} if self.provenance else task.get("meta", {})
         if self.provenance and "answer" not in task:
             return
-        answer, chosen = task["answer"], [str(label) for label in task.get("accept", ())]
+        answer = task["answer"]
+        chosen = [str(label) for label in task.get("accept", ())]
         if answer not in ("accept", "reject", "ignore"):
             raise InvalidInput.must("answer", self.owner, "accept, reject or ignore", answer)
         shown: list[str] = []

@@ -65,12 +65,15 @@ class ImportCounts:
 
 def import_answers(job: Labelling, answers: Iterable[ImportedAnswer]) -> ImportCounts:
     """Put answers into a labelling, oldest first; labels that are new are added, old names mean what they are now."""
-    finder, names = RowFinder(job), dict.fromkeys(job.label_names)
-    accepted, seen = list[tuple[int, AnswerBody]](), set[tuple[int, bytes]]()  # seen: by item and content
+    finder = RowFinder(job)
+    names = dict.fromkeys(job.label_names)
+    accepted = list[tuple[int, AnswerBody]]()
+    seen = set[tuple[int, bytes]]()  # by item and content
     empty = unknown = unchanged = repeated = 0
     may_repeat = False
     for answer in sorted(answers, key=lambda answer: answer.time):
-        row, body = finder.find(answer.values, answer.row), _in_current_names(job, answer.body)
+        row = finder.find(answer.values, answer.row)
+        body = _in_current_names(job, answer.body)
         mentioned = mentioned_labels(body)
         may_repeat |= answer.repeats
         if answer.unchanged:

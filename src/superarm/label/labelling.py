@@ -90,7 +90,8 @@ class Labelling(LabellingResults):
             }
             given = {name: value for name, value in options.items() if value is not None}
             super().__init__(rows, self.journal.begin(rows, names, given))
-            self._open_questions, self._n_questions = OpenQuestions(), 0
+            self._open_questions = OpenQuestions()
+            self._n_questions = 0
             self._catch_up()
             if not self.journal.read_only:
                 self._add_labels_of_table(names or ())
@@ -177,7 +178,9 @@ class Labelling(LabellingResults):
         return None if choice is None else self._ask_about(choice.item, by, audit=choice.is_audit)
 
     def _ask_about(self, item: int, by: str, *, audit: bool) -> Question:
-        belief, names, settings = self.state.belief(item), self.state.label_set.names, self.settings
+        belief = self.state.belief(item)
+        names = self.state.label_set.names
+        settings = self.settings
         labels = choose_labels(
             belief, self.state.showable(item, belief), settings.max_labels, settings.yes_no
         )
@@ -274,7 +277,8 @@ class Labelling(LabellingResults):
             answers: each with the row that it is about.
             may_repeat: they are of a journal, where a person who was asked again has answered twice.
         """
-        label_set, new = self.state.label_set, list[tuple[int, AnswerBody]]()
+        label_set = self.state.label_set
+        new = list[tuple[int, AnswerBody]]()
         known: dict[int, Counter[Answer]] = {}
         for row, body in answers:
             item, mentioned = self._item_of(row), mentioned_labels(body)

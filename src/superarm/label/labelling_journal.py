@@ -77,7 +77,8 @@ def create_labelling_journal(where: str | Path, meta: JsonObject) -> None:
 
 def read_settings(store: JournalStore) -> tuple[LabellingSettings, list[str] | None]:
     """Return the settings of the labelling in a journal, as they are now, and the keys of its items."""
-    meta, keys = store.meta(), None
+    meta = store.meta()
+    keys = None
     if meta.get("kind") != KIND:
         got = Description(f"that of a {meta.get('kind')}")
         raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
@@ -107,7 +108,10 @@ class LabellingJournal:
     """
 
     def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
-        self.where, self.read_only, self.seq, self.rows_changed = where, read_only, 0, ""
+        self.where = where
+        self.read_only = read_only
+        self.seq = 0
+        self.rows_changed = ""
         self.store: JournalStore | None = None
         self.saved_settings: LabellingSettings | None = None
         self._keys: list[str] | None = None

@@ -74,7 +74,8 @@ def sort_labels(labels: Iterable[str | None]) -> list[str]:
 
 def label_warnings(labels: Iterable[str | None]) -> list[str]:
     """Return which labels of a table may be no labels, or the same ones in another spelling, a sentence each."""
-    names, spellings = sort_labels(labels), dict[str, list[str]]()
+    names = sort_labels(labels)
+    spellings = dict[str, list[str]]()
     for name in names:
         spellings.setdefault(" ".join(name.casefold().split()), []).append(name)
     alike = [list_labels(same) for same in spellings.values() if len(same) > 1]

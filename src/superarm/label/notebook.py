@@ -82,7 +82,8 @@ def _as_text(question: Question) -> str:
         prompt = "is it one of these?" if len(question.labels) > 1 else "is it this?"
         labels = [f"    {label}" for label in question.labels]
     else:
-        prompt, labels = "which of these?", [f"  {i}  {label}" for i, label in enumerate(question.labels, 1)]
+        prompt = "which of these?"
+        labels = [f"  {i}  {label}" for i, label in enumerate(question.labels, 1)]
     return "\n".join(["", values_text(question.values), prompt, *labels])
 
 
@@ -118,7 +119,8 @@ class Panel:
     def _show(self, error: str = "") -> None:
         """Show the question that is open or comes next, and what was wrong with the last reply."""
         job, by, widgets = self.job, self.by, self._widgets
-        question, parts = job.ask(by), list[Widget]()
+        question = job.ask(by)
+        parts = list[Widget]()
         tools = [self._button("Undo", lambda: job.undo(by))]
         if question is not None:
             other = widgets.Combobox(

@@ -63,7 +63,8 @@ class QuestionPlanner:
 
     def __init__(self, state: LabellingState, estimator: ErrorEstimator) -> None:
         self.state, self.estimator, self._settings = state, estimator, state.settings
-        self._rows_per_item, seed = state.rows.rows_per_item, state.settings.seed
+        self._rows_per_item = state.rows.rows_per_item
+        seed = state.settings.seed
         n = len(self._rows_per_item)
         self.order = np.random.default_rng((seed, ORDER)).permutation(n)
         self._rank = np.argsort(self.order)
@@ -112,7 +113,9 @@ class QuestionPlanner:
         self._schedule_recheck()
         if self._settings.target >= 1.0:  # every item is asked about
             return
-        n, length, click = len(self.order), self._round_length, self._n_clicks_in_round
+        n = len(self.order)
+        length = self._round_length
+        click = self._n_clicks_in_round
         if clicks_to_come <= 2 * length:
             self.estimator.score(self.order[click * n // length : (click + 1) * n // length])
         self._n_clicks_in_round = (click + 1) % length
@@ -142,7 +145,8 @@ class QuestionPlanner:
         """Return whether enough labels are right, whether or not there is more to ask."""
         if not self.state.done.all():
             return self.estimator.estimate.is_reached
-        n_rows, target = float(self._rows_per_item.sum()), self._settings.target
+        n_rows = float(self._rows_per_item.sum())
+        target = self._settings.target
         if target >= 1.0:
             return self.estimator.expected_wrong_asked() <= MAX_WRONG_AT_1 * n_rows
         return self.estimator.upper_wrong_asked() <= (1.0 - target) * n_rows

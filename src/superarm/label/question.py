@@ -69,7 +69,8 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
     if columns is None or not question.labels:
         return {}
     cells = job.rows.cells[question.row]
-    variants, left_out = [cells], list[tuple[str, str]]()
+    variants = [cells]
+    left_out = list[tuple[str, str]]()
     for name, kind in columns.kinds.items():
         if kind != "text" or name not in question.values:
             continue

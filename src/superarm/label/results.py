@@ -124,7 +124,8 @@ class LabellingResults:
     def progress(self) -> LabellingProgress:
         """Return how far the work has come."""
         state, rows_per_item = self.state, self.rows.rows_per_item
-        clicks, finished = int(state.clicks.sum()), self.planner.is_finished()
+        clicks = int(state.clicks.sum())
+        finished = self.planner.is_finished()
         rows_asked = int(rows_per_item[state.done & (state.label >= 0)].sum())
         none_fits = int(rows_per_item[state.done & (state.label == NO_LABEL)].sum())
         accepted = self.planner.accepted_items()
@@ -154,7 +155,8 @@ class LabellingResults:
 
     def _clicks_left(self) -> int | None:
         """Return how many clicks are left at the rate of the last items; None if only doubts are left."""
-        state, items_left = self.state, self.estimator.estimate.items_left
+        state = self.state
+        items_left = self.estimator.estimate.items_left
         audit_share = self.planner.audit_share
         learnt = max(1, state.n_ever_done)
         recent = state.items_ever_done()[-min(RECENT_ITEMS, -(-learnt // 4)) :]

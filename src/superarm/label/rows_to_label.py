@@ -80,7 +80,8 @@ class RowsToLabel:
         self._features = features
         self.columns = _find_columns(cells, name, kinds) if features is None else None
         self.read_options: JsonObject = {}
-        self.n_skipped, self.unreadable = 0, list[str]()
+        self.n_skipped = 0
+        self.unreadable = list[str]()
         self.item_of_key: dict[str, int] = {}
         self.item_of_row = np.empty(len(cells), np.int64)
         first_row = []

@@ -167,7 +167,8 @@ class LabellingState:
 
     def _apply_change(self, change: JsonObject) -> None:
         """Apply a change of labels or people; changes of rows and settings change nothing here."""
-        labels, items = self.label_set, list(self.answers)
+        labels = self.label_set
+        items = list(self.answers)
         match change:
             case {"what": "add label", "label": name}:
                 items = self._add_label(name)

@@ -79,5 +79,6 @@ ROUTES = (
 
 async def play(handler: GameHandler, port: int, on_ready: Callable[[str], object]) -> None:
     """Serve the page on the loopback address until cancelled; ``on_ready`` gets its address."""
-    page, listener = load_page("superarm.play", "page.html"), Listener(port=port, owner="superarm play")
+    page = load_page("superarm.play", "page.html")
+    listener = Listener(port=port, owner="superarm play")
     await serve_page(page, ROUTES, handler, listener, on_ready)

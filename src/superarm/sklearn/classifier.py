@@ -108,14 +108,16 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         if self.passes < 1:
             raise InvalidInput.must("passes", "SetFeedbackClassifier", "at least 1", self.passes)
-        random, X = check_random_state(self.random_state), self._checked(X, reset=True)
+        random = check_random_state(self.random_state)
+        X = self._checked(X, reset=True)
         sets = None if shown is None else shown_sets(shown)
         if sets is None:
             y = checked_labels(y, X)
             self._make_learner(y, X, random)
         else:
             self._make_learner(list(chain(*sets)) if classes is None else classes, X, random)
-        learner, data = self.learner_, self._training_rows(X, y, sets, propensity)
+        learner = self.learner_
+        data = self._training_rows(X, y, sets, propensity)
         self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
         data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
         if calibration is not None and isinstance(learner.rule, Cover):
@@ -138,7 +140,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         first = not hasattr(self, "classes_")
         if first and classes is None:
             raise InvalidInput.must("classes", "SetFeedbackClassifier", "given with the first call", classes)
-        X, sets = self._checked(X, reset=first), None if shown is None else shown_sets(shown)
+        X = self._checked(X, reset=first)
+        sets = None if shown is None else shown_sets(shown)
         if sets is None:
             y = checked_labels(y, X)
         if first:
@@ -219,7 +222,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         as its probabilities need.
         """
         if coverage is not None or (self.coverage is not None and set_size is None):
-            rows, learner = self._rows(X), self.learner_
+            rows = self._rows(X)
+            learner = self.learner_
             sets = learner.predict_set(rows, set_size, coverage=coverage)
             return [self.classes_[learner.vocabulary.encode(labels, "X", "predict_set")] for labels in sets]
         size = self._max_set_size() if set_size is None else set_size
@@ -240,7 +244,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _training_rows(self, X: Any, y: Any, sets: list[list[Any]] | None, propensity: Any) -> TrainingRows:
         """Return what there is to learn: rows with labels, or with sets where these were shown."""
-        rows, self.fitted_with_shown_ = self._learner_rows(X), sets is not None
+        rows = self._learner_rows(X)
+        self.fitted_with_shown_ = sets is not None
         if sets is None:
             return LabelledRows(rows, class_indices(self.classes_, y, "y"))
         if not self.learner_.learns_from_given:
@@ -271,7 +276,8 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _learner_rows(self, X: Any) -> Rows:
         """Return rows that are dense or sparse, as the learner's first rows were."""
-        layout, sparse = self.learner_.inputs.layout, hasattr(X, "tocsr")
+        layout = self.learner_.inputs.layout
+        sparse = hasattr(X, "tocsr")
         if layout is not None and not is_named_rows(X) and sparse != (layout.n_sparse > 0):
             from scipy.sparse import csr_matrix
 

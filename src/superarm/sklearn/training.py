@@ -130,7 +130,8 @@ class AnsweredSets(TrainingRows):
         yes = np.where(shown, 1.0 - false_no, false_yes)  # the probability of a yes, for each right label
         likelihood = np.where(np.array(self.hits, bool)[:, None], yes, 1.0 - yes)
         uniform_answer = likelihood.mean(axis=1)
-        best_loss, joint = np.inf, likelihood / scores.shape[1]
+        best_loss = np.inf
+        joint = likelihood / scores.shape[1]
         for temperature in TEMPERATURES:
             p = softmax(temperature * scores)
             answer = (p * likelihood).sum(axis=1)
@@ -170,13 +171,15 @@ def try_on_held_out_rows(
 
     def held_out_scores(part: Array, count: int) -> Array:
         """Return the scores of a part after ``count`` passes over the other parts."""
-        rest, trained = data.take(np.delete(np.arange(len(data)), part)), copy.deepcopy(learner)
+        rest = data.take(np.delete(np.arange(len(data)), part))
+        trained = copy.deepcopy(learner)
         rest.learn(trained, orders(len(rest), count, random, shuffle=shuffle))
         return trained.scores(data.take(part).rows)
 
     scores = [held_out_scores(parts[0], passes)]
     if passes > 1:
-        once, judging = held_out_scores(parts[0], 1), data.take(parts[0])
+        once = held_out_scores(parts[0], 1)
+        judging = data.take(parts[0])
         gain = judging.losses(scores[0]) - judging.losses(once)
         if gain.sum() > np.sqrt((gain**2).sum()):
             passes, scores = 1, [once]
@@ -184,7 +187,8 @@ def try_on_held_out_rows(
         return passes, None
     while len(scores) < len(parts) and sum(map(len, scores)) < ENOUGH_HELD_OUT:
         scores.append(held_out_scores(parts[len(scores)], passes))
-    held_out, all_scores = data.take(np.concatenate(parts[: len(scores)])), np.concatenate(scores)
+    held_out = data.take(np.concatenate(parts[: len(scores)]))
+    all_scores = np.concatenate(scores)
     posterior = held_out.posterior(all_scores, (rule.false_no, rule.false_yes))
     showable = learner.inputs.showable
     p = softmax(all_scores[:, showable])
