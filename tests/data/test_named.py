@@ -120,6 +120,15 @@ def test_places_are_never_taken_away(several: list[dict[str, Any]]) -> None:
     assert len(numbers(names)) <= 8  # of 10: two are shared
 
 
+def test_a_row_that_is_refused_changes_no_columns() -> None:
+    names = open_columns(10, 16)
+    names.row({"n": 1.0}, "this", grow=True)
+    before = names.to_dict()
+    with pytest.raises(InvalidInput, match="x\\['bad'\\] of this"):
+        names.row({"m": 2.0, "note": "a text of many words", "bad": {"a": 1}}, "this", grow=True)
+    assert names.to_dict() == before
+
+
 table = st.fixed_dictionaries(
     {
         "n": st.one_of(st.none(), st.floats(-1e6, 1e6, width=32)),

@@ -41,18 +41,18 @@ TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
-    """Return the row of a dict or a Series; `Columns.row` has the arguments."""
+    """Return the row of a dict or a Series; `Columns.row` has the arguments. What is refused changes no columns."""
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
     dense, is_open = columns.dense_part, columns.is_open
     row: Array = dense.empty_row().copy()
     numbers = list[tuple[str, float]]()
-    texts = list[TextsToHash]()
+    texts = list[tuple[Column, str]]()
     for name, value in cells.items():
         column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
-            texts.append(_to_hash(column, [parsed]))
+            texts.append((column, parsed))
         else:
             has_time = column.has_time if column is not None and not is_open else isinstance(parsed, datetime)
             number, words = _number_and_words(name, parsed, has_time)
@@ -63,23 +63,27 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
                     row[i] += sign
     if not is_open:
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
+    if grow and is_open and texts:
+        columns.add_sparse_part(k)
+        for column, _ in texts:
+            if column.name not in columns.columns:
+                columns.add(column)
     # in an order of their own, whatever the row's: new names get features, and shared features add up
     for name, number in sorted(numbers):
         if grow and dense.has_room(name):
             columns.add(Column(name, NUMBERS))
         dense.put_number(row, name, number)
-    if grow and is_open and texts:
-        columns.add_sparse_part(k)
     if columns.text_width is None:
         return row
-    indices, values, _ = hash_texts(texts, 1, columns.text_width)
+    to_hash = [_to_hash(column, [text]) for column, text in texts]
+    indices, values, _ = hash_texts(to_hash, 1, columns.text_width)
     return Row.from_parts(row, indices, values, columns.text_width)
 
 
 def _parse_cell(
     columns: Columns, name: str, value: Cell, owner: str, *, grow: bool, notices: Notices
 ) -> tuple[Column | None, ParsedCell]:
-    """Return the column of a cell, if it has one, and its value; with ``grow``, open columns get one for a text."""
+    """Return the column of a cell, if it has one, and its value; a text that open columns do not know has a new one."""
     column = columns.columns.get(name)
     if column is not None:
         parsed = column.parse(value, owner)
@@ -94,10 +98,7 @@ def _parse_cell(
         return None, parsed
     if not grow and columns.text_width is None:  # there is no sparse part yet
         return None, None
-    column = Column(name, TEXT)
-    if grow:
-        columns.add(column)
-    return column, parsed
+    return Column(name, TEXT), parsed
 
 
 def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
