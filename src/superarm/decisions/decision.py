@@ -326,11 +326,13 @@ def check_sets(
         raise InvalidInput.must("labels", owner, "distinct and at least one", shown)
     if len(drawn) != len(shown) or set(drawn) != set(shown):
         raise InvalidInput.must("drawn", owner, f"{list(shown)} in the order of the draw", drawn)
-    if rule is not None and not (isinstance(rule, dict) and isinstance(rule.get("name"), str)):
-        raise InvalidInput.must("rule", owner, "a record with the name of a rule", rule)
-    is_dilute = rule is not None and rule["name"] == "dilute"
-    if is_dilute:
-        check_number("gamma", owner, rule.get("gamma"), 0.0, 1.0)
+    is_dilute = False
+    if rule is not None:
+        if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
+            raise InvalidInput.must("rule", owner, "a record with the name of a rule", rule)
+        is_dilute = rule["name"] == "dilute"
+        if is_dilute:
+            check_number("gamma", owner, rule.get("gamma"), 0.0, 1.0)
     if is_own or is_dilute or top:
         # the paper's draw is around as many as it shows; other rules may leave labels out
         wanted = f"{len(shown)} distinct labels, as many as shown"

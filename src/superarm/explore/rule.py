@@ -311,7 +311,7 @@ class Rule(Parametrised, ABC):
         [0.667, 0.667, 0.667]
         """
         core, s, indices, m, target = self._prepare(1, scores, probabilities, eligible, set_size, coverage)
-        decision = self._decide(core, s, indices, m, target, core.cursor())
+        decision: Any = self._decide(core, s, indices, m, target, core.cursor())
         return self.distribution_from(decision.rule, decision.top, decision.candidates, m)
 
     def update(self, decision: Decision, *, hit: bool) -> None:
