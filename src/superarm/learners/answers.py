@@ -11,6 +11,7 @@ from superarm.decisions import Decision
 from superarm.decisions.decision import DecisionSets
 from superarm.errors import Description, FeedbackError
 from superarm.learners.failures import update_error
+from superarm.learners.locking import takes_turns
 from superarm.parameters import as_bit
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ class CheckedAnswer(NamedTuple):
     hit: bool
     label: int
     likelihood: Array | None
+
+
+@takes_turns
+def update(learner: Learner, decision: Decision, hit: Any, label: Any, likelihood: Any) -> None:
+    """Learn from an answer to a decision, of whatever kind."""
+    learn(learner, checked_answer(learner, decision, hit, label, likelihood))
 
 
 def checked_answer(

@@ -13,6 +13,7 @@ from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import Description, FeedbackError
 from superarm.learners.answers import checked_answer, ineligible_label, learn
 from superarm.learners.failures import update_error
+from superarm.learners.locking import takes_turns
 from superarm.native import loops
 from superarm.native.loops import DecisionBlock
 from superarm.parameters import as_bit
@@ -29,6 +30,7 @@ class AnswerColumns(NamedTuple):
     labels: Array  # the indices of the right labels; -1 where only a bit came
 
 
+@takes_turns
 def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int:
     """Learn from the answers to many decisions; return how many there were."""
     is_list = isinstance(decisions, Sequence) and not isinstance(decisions, str)

@@ -12,7 +12,10 @@ from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.explore.learner_traits import LearnerTraits
+from superarm.learners.locking import takes_turns
 from superarm.native.core import Core, Cursor
+from superarm.native.plain_core import PlainCore
+from superarm.native.plain_rule import PlainRuleKernel
 from superarm.native.rule import RuleKernel
 from superarm.native.scaling import Scaling, StandardScaling, UnitScaling
 
@@ -59,11 +62,13 @@ def make_kernel(learner: Learner) -> RuleKernel:
     return learner.rule.make_kernel_for_learner(learner.n_labels, learner.seed, traits(learner))
 
 
+@takes_turns
 def rule_kernel(learner: Learner) -> RuleKernel:
     """Return the rule in compiled code, in its present state."""
     return make_kernel(learner) if learner.core is None else learner.core.rule
 
 
+@takes_turns
 def ensure_core(learner: Learner) -> Core:
     """Return the core of a learner: made when the layout is known, and anew when rows have got a sparse part."""
     if learner.core is None or _lacks_sparse_part(learner):
@@ -91,6 +96,7 @@ def _lacks_sparse_part(learner: Learner) -> bool:
     return learner.core is not None and layout is not None and learner.core.scaling.width != layout.n_sparse
 
 
+@takes_turns
 def add_labels(learner: Learner, labels: int | Sequence[Label]) -> None:
     """Add labels: their names, or how many."""
     inputs, before = learner.inputs, learner.n_labels
@@ -112,9 +118,12 @@ def add_labels(learner: Learner, labels: int | Sequence[Label]) -> None:
         inputs.use_labels(old_vocabulary)
         learner._set_size = old_size
         raise
+    # a thread that has looked the old core up a moment ago waits for the new one
+    learner.core.lock = None  # type: ignore[assignment]
     learner.core = core
 
 
+@takes_turns
 def use_columns(learner: Learner, columns: Columns) -> None:
     """Declare the columns of rows; if there can be no core for them, nothing has changed."""
     with rollback_inputs(learner, keep_on_success=True):
@@ -129,6 +138,8 @@ def _new_core(learner: Learner) -> Core:
     if learner.fixed_labels and layout.n_sparse and inputs.columns is not None:
         raise learner.invalid("columns", "without text: its matrix couples all features", inputs.columns)
     core = learner.make_core(layout)
+    compiled = not isinstance(core, PlainCore) and not isinstance(core.rule, PlainRuleKernel)
+    plain_rows = layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions
     core.bind(
         decision_class=Decision,
         explore_rule=learner.rule,
@@ -138,7 +149,7 @@ def _new_core(learner: Learner) -> Core:
         showable=inputs.showable,
         set_size=learner.set_size,
         feedback=learner.feedback,
-        plain_dense_rows=layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions,
+        lock=learner.lock if compiled and plain_rows else None,
     )
     if old is not None:
         core.restore(core.state() | old.state())

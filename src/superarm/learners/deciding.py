@@ -15,6 +15,7 @@ from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.learners import failures
 from superarm.learners.cores import core_for_cursor, rollback_inputs
+from superarm.learners.locking import takes_turns
 from superarm.native import loops
 from superarm.native.core import Cursor
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 
+@takes_turns
 def decide(
     learner: Learner,
     x: Any,
@@ -47,6 +49,7 @@ def decide(
     return decision
 
 
+@takes_turns
 def advance(learner: Learner, decision: Decision) -> None:
     """Move a learner as if it had made this decision."""
     if not isinstance(decision, Decision) or decision.learner != learner.id or decision.round is None:
@@ -59,6 +62,7 @@ def advance(learner: Learner, decision: Decision) -> None:
     core.advance(log)
 
 
+@takes_turns
 def decide_many(
     learner: Learner,
     X: Any,
@@ -81,6 +85,7 @@ def decide_many(
     return decisions
 
 
+@takes_turns
 def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
     """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
     with rollback_inputs(learner, keep_on_success=True):

@@ -2,7 +2,8 @@
 
 Its parts are ``inputs`` (inputs.py), what rows and labels mean; ``rule`` (superarm.explore), how sets are chosen; and
 ``core`` (superarm.native), the algorithm and the rule in compiled code, and the answered rounds. How each call works
-is in cores.py, deciding.py, answers.py, batch_answers.py, predictions.py and model_files.py.
+is in cores.py, deciding.py, answers.py, batch_answers.py, predictions.py and model_files.py; calls of several threads
+take turns (locking.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from superarm.learners import (
 )
 from superarm.learners.inputs import LearnerInputs
 from superarm.native.answered_rounds import AnsweredRounds
+from superarm.native.call_lock import CallLock
 from superarm.native.core import NOT_FAST, Core, Cursor
 from superarm.parameters import Parametrised, check_int, check_parameters
 
@@ -54,7 +56,7 @@ class Learner(Parametrised):
             spread, learnt online (native/scaling.pyx); ``None``: unit, but standard for rows with names.
 
     A subclass sets the class variables and defines `make_core` and `make_rule`; parameters of its own are
-    kept as attributes of the same name (docs/extend.md). ``core`` is ``None`` before the first row.
+    kept as attributes of the same name (docs/extend.md).
     """
 
     name: ClassVar[str]  # on the command line
@@ -76,7 +78,7 @@ class Learner(Parametrised):
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
-    core: Core | None = None  # the algorithm in compiled code
+    core: Core | None = None  # the algorithm in compiled code; None before the first row
     provisional_core: cores.ProvisionalCore | None = None  # decides at a cursor while there is no core
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
@@ -98,6 +100,7 @@ class Learner(Parametrised):
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
         self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
         self._set_size = self.inputs.check_set_size(set_size)
+        self.lock = CallLock()  # (locking.py)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
         self.metadata: dict[str, Any] = {}  # JSON-ready values that travel with the model file
         self.seed = check_int("seed", self.owner, seed, 0)
@@ -189,7 +192,7 @@ class Learner(Parametrised):
         if label is None and likelihood is None and self.core is not None:
             status = self.core.update_fast(decision, hit)
         if status == NOT_FAST:
-            answers.learn(self, answers.checked_answer(self, decision, hit, label, likelihood))
+            answers.update(self, decision, hit, label, likelihood)
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
         assert self.core is not None  # it has learnt

@@ -19,13 +19,15 @@ from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
 from superarm.errors import Description, InvalidInput, ModelFileError, must
+from superarm.learners.locking import takes_turns
+from superarm.native.call_lock import CallLock
 from superarm.native.plain_core import PlainCore
 from superarm.parameters import parameters, subclasses
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
-CORES = ("core", "provisional_core")  # attributes that a copy makes anew
+NOT_COPIED = ("core", "provisional_core", "lock")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
 RULE_STATE = "rule."  # what those of its rule begin with
 MEMORY = "memory."  # what those begin with that a learner in plain Python remembers
@@ -33,6 +35,7 @@ MEMORY = "memory."  # what those begin with that a learner in plain Python remem
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 
 
+@takes_turns
 def copy_with_params(learner: AnyLearner, params: dict[str, Any], *, with_rule: bool = True) -> AnyLearner:
     """Return a copy with other parameters that knows what ``learner`` has learnt; ``with_rule``: its rule, too."""
     header, core = _header(learner), learner.core
@@ -58,6 +61,7 @@ def copy_with_params(learner: AnyLearner, params: dict[str, Any], *, with_rule: 
     return new
 
 
+@takes_turns
 def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
     """Return a copy of ``old``, a snapshot of ``learner``, with the rounds, answers, labels and columns of now."""
     new = copy.deepcopy(old)
@@ -78,6 +82,7 @@ def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
     return new
 
 
+@takes_turns
 def save(learner: Learner, path: str | PathLike[str] | BinaryIO) -> None:
     """Write a learner to a model file, by its path or open for writing bytes."""
     home = inspect.getmodule(type(learner))
@@ -122,9 +127,11 @@ def _values_in_memory(learner: Learner) -> dict[str, Any] | None:
     return values
 
 
+@takes_turns
 def pickle_state(learner: Learner) -> dict[str, Any]:
-    """Return all of a learner but what compiled code points at."""
-    values = {name: value for name, value in vars(learner).items() if name not in CORES}
+    """Return all of a learner but what compiled code points at, as it is now."""
+    values = {name: value for name, value in vars(learner).items() if name not in NOT_COPIED}
+    values["inputs"] = copy.deepcopy(learner.inputs)  # another thread may go on with them
     core = learner.core
     if core is not None:
         values["core"] = (core.state(), core.rounds(), _values_in_memory(learner))
@@ -135,7 +142,7 @@ def unpickle(learner: Learner, values: dict[str, Any]) -> None:
     """Fill an empty learner with what `pickle_state` gave as ``values``."""
     saved = values.pop("core", None)
     vars(learner).update(values)
-    learner.core = None
+    learner.core, learner.lock = None, CallLock()
     learner.inputs.use_labels(learner.inputs.vocabulary)  # arrays that are compared by identity
     if saved is not None:
         _restore(learner, *saved)

@@ -12,12 +12,14 @@ from superarm.data.rows import stack
 from superarm.explore.cover import check_coverage
 from superarm.learners import failures
 from superarm.learners.cores import rollback_inputs
+from superarm.learners.locking import takes_turns
 from superarm.losses import softmax
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner
 
 
+@takes_turns
 def scores(learner: Learner, X: Any) -> Array:
     """Return the scores of all labels for every row of X."""
     with rollback_inputs(learner, keep_on_success=False):
@@ -30,6 +32,7 @@ def scores(learner: Learner, X: Any) -> Array:
     return out
 
 
+@takes_turns
 def rank(learner: Learner, x: Any) -> list[Label]:
     """Return all labels that can be shown for one row, best first."""
     with rollback_inputs(learner, keep_on_success=False):
@@ -37,12 +40,14 @@ def rank(learner: Learner, x: Any) -> list[Label]:
         return learner.vocabulary.decode(_ranked(learner, stack([row], learner.inputs.layout))[0])
 
 
+@takes_turns
 def predict(learner: Learner, X: Any) -> Array:
     """Return the best label for every row of X."""
     showable = learner.inputs.showable
     return learner.vocabulary.decode_array(showable[learner.scores(X)[:, showable].argmax(axis=1)])
 
 
+@takes_turns
 def predict_set(
     learner: Learner, X: Any, set_size: int | None, coverage: float | None
 ) -> Array | list[Array]:

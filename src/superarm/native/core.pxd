@@ -1,6 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from superarm.native.answered_rounds cimport AnsweredRounds
+from superarm.native.call_lock cimport CallLock
 from superarm.native.linear cimport Weights
 from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport RuleKernel
@@ -58,7 +59,7 @@ cdef class Core(Stage):
     cdef public object id
     cdef readonly object all_labels, showable  # arrays of label indices
     cdef public Py_ssize_t set_size
-    cdef readonly bint plain_dense_rows
+    cdef public CallLock lock
     cdef readonly bint takes_hit  # it learns from bits
     cdef readonly bint sees_label  # in the fused loop
 

@@ -77,15 +77,13 @@ cdef class Core(Stage):
         self.round, self.set_size = 0, 1
         self.s = self.scratch_floats("s", k)
         self.eligible_scores = self.scratch_floats("eligible_scores", k)
-        self.drawn = self.scratch_intp("drawn", k)
-        self.top = self.scratch_intp("top", k)
+        self.drawn, self.top = self.scratch_intp("drawn", k), self.scratch_intp("top", k)
         self.all_labels = self.showable = np.arange(k)
-        self.prepared_n = self.prepared_m = -1
-        self.takes_hit = True
+        self.prepared_n, self.prepared_m, self.takes_hit = -1, -1, True
 
     def bind(
         self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None,
-        Py_ssize_t set_size=1, tuple feedback=("hit",), bint plain_dense_rows=False,
+        Py_ssize_t set_size=1, tuple feedback=("hit",), CallLock lock=None,
     ) -> None:
         """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
@@ -98,14 +96,14 @@ cdef class Core(Stage):
             showable: an array of those that may be shown; ``None`` for all.
             set_size: how many to show, in the fast paths and in the fused loop.
             feedback: what the learner takes: some of hit, label, likelihood.
-            plain_dense_rows: rows are dense without names, and no label was added: the fast paths will do.
+            lock: of the learner, where the fast paths do: dense rows without names, no label added, nothing in Python.
         """
         self.decision_class, self.explore_rule = decision_class, explore_rule
         self.vocabulary, self.id = vocabulary, id
         if all_labels is not None:
             self.all_labels = all_labels
         self.showable = self.all_labels if showable is None else showable
-        self.set_size, self.plain_dense_rows = set_size, plain_dense_rows
+        self.set_size, self.lock = set_size, lock
         self.takes_hit, self.sees_label = "hit" in feedback, feedback == ("label",)
 
     # ------------------------------------------------------------ what an algorithm defines
@@ -210,7 +208,9 @@ cdef class Core(Stage):
 
     def decide_fast(self, x, cursor=None):
         """Return the decision for a plain dense row, with all labels eligible; ``None`` if `Learner.decide` must look."""
-        if not (self.plain_dense_rows and np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+        if self.lock is None or self.lock.depth:
+            return None
+        if not (np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
             return None
@@ -301,14 +301,13 @@ cdef class Core(Stage):
 
     def update_fast(self, decision, hit) -> int:
         """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
-        if not (self.plain_dense_rows and self.takes_hit and (hit is True or hit is False)):
+        if self.lock is None or self.lock.depth:
             return NOT_FAST
-        if type(decision) is not self.decision_class:
+        if not (self.takes_hit and (hit is True or hit is False) and type(decision) is self.decision_class):
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
-        if own.vocabulary is not self.vocabulary or own.learner != self.id:
-            return NOT_FAST
-        if own._rule is not self.explore_rule:  # stored, or another rule chose: not all has been checked
+        # a decision that was stored, or that another rule made, has not been checked
+        if own._rule is not self.explore_rule or own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
