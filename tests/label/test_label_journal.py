@@ -99,7 +99,7 @@ def test_a_frame_and_the_file_that_it_was_read_from_have_the_same_rows(tmp_path:
     for rows in (path, frame):
         with sa.Labelling(rows, journal=journal) as job:  # a warning would be an error
             assert [one["label"] for one in job.results()] == ["a", "b", "a", "b"]
-            assert job.journal.rows_changed == ""
+            assert job.journal.rows_added == ""
 
 
 def test_a_file_that_honestly_has_other_rows_is_told_in_python_too(tmp_path: Path) -> None:

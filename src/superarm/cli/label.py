@@ -187,10 +187,8 @@ def _describe(job: Labelling) -> None:
     n_duplicates = len(rows) - len(rows.keys)
     same = f", {n_duplicates:,} of them copies of others, which are asked about once" if n_duplicates else ""
     print_note(f"{len(rows):,} rows{same}; {len(job.label_names):,} labels")
-    for warning in rows.warnings() if saved is None else ():
-        print_note(f"WARNING: {warning}")
-    if change := job.journal.rows_changed:
-        print_note(change)
+    if job.journal.rows_added:
+        print_note(job.journal.rows_added)
     for name in ("target", "second_opinion_share", "max_labels"):
         new = getattr(job.settings, name)
         if saved is not None and getattr(saved, name) != new:

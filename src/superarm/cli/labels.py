@@ -174,11 +174,11 @@ def change(
 
 
 def _open_labelling(journal: LabellingJournal, rows: str | None) -> Labelling:
-    """Open the labelling in a journal, and tell if its rows have changed."""
+    """Open the labelling in a journal, and tell if it has new rows."""
     from superarm.label import Labelling
 
     print_reading(journal)
     job = Labelling.resume(journal, rows)
-    if change := job.journal.rows_changed:
-        print_note(change)
+    if job.journal.rows_added:
+        print_note(job.journal.rows_added)
     return job

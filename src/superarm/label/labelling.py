@@ -95,8 +95,6 @@ class Labelling(LabellingResults):
             self._catch_up()
             if not self.journal.read_only:
                 self._add_labels_of_table(names or ())
-            if self.journal is not journal:  # else it was opened by one who tells this
-                self._warn_of_rows()
         except BaseException:
             self.close()
             raise
@@ -119,32 +117,22 @@ class Labelling(LabellingResults):
         """
         opened = _open_journal(journal, read_only)
         try:
-            job = cls(opened.find_rows(rows), journal=opened)
-            if opened is not journal:
-                job._warn_of_rows()
-            return job
+            return cls(opened.find_rows(rows), journal=opened)
         except BaseException:
             opened.close()
             raise
 
-    def _warn_of_rows(self) -> None:
-        """Warn of rows that are not there any more, and of what may be wrong with those of a new journal."""
-        change = self.journal.rows_changed
-        is_new = self.journal.saved_settings is None
-        if change.startswith("WARNING: "):
-            warnings.warn(change.removeprefix("WARNING: "), stacklevel=3)
-        for sentence in self.rows.warnings() if is_new else ():
-            warnings.warn(sentence, stacklevel=3)
-
     def _add_labels_of_table(self, names: Sequence[str]) -> None:
         """Add labels whose names are new; to a new journal, also those that the table has for its rows.
 
-        Items for which the table has several labels are asked about.
+        Items for which the table has several labels are asked about; that, and what else may be wrong, is warned of.
         """
         for name in names:
             if name not in self.state.label_set.index_of:
                 self.journal.change({"what": "add label", "label": name, "by": ""})
         if self.journal.saved_settings is None:
+            for sentence in self.rows.warnings():
+                warnings.warn(sentence, stacklevel=3)
             labels = self.rows.label_by_item()
             self._keep_answers(
                 (item, AnswerBody(by=TABLE_AS_PERSON, label=labels[item], final=True))

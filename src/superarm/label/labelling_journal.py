@@ -10,6 +10,7 @@ What a labelling was made for is in the journal's meta: kind "labelling", and it
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -103,7 +104,7 @@ class LabellingJournal:
 
     Attributes:
         saved_settings: those that it was last opened with; None of a new one.
-        rows_changed: a sentence on what has become of the table since the last time; empty if it is as it was.
+        rows_added: a sentence on rows that are new since the last time; empty if none is, or some are gone.
         seq: the number of the last event that was read.
     """
 
@@ -111,7 +112,7 @@ class LabellingJournal:
         self.where = where
         self.read_only = read_only
         self.seq = 0
-        self.rows_changed = ""
+        self.rows_added = ""
         self.store: JournalStore | None = None
         self.saved_settings: LabellingSettings | None = None
         self._keys: list[str] | None = None
@@ -199,16 +200,17 @@ class LabellingJournal:
         return settings
 
     def _compare_rows(self, rows: RowsToLabel) -> None:
-        """Tell which rows came or went, and keep which there are; refuse a table that has none of them."""
+        """Keep which rows there are, and warn of those that are gone; refuse a table that has none of them."""
         old_keys, keys = set(self._keys or ()), set(rows.keys)
         if old_keys and not keys & old_keys:
             fault = f"none of the rows of {self.where} is in {rows.name}"
             raise JournalMismatch(f"{fault}: it is that of another table, or of one that was read otherwise")
         n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
-        if self._keys is not None and (n_new or n_gone):
+        if self._keys is not None and n_gone:
             change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"
-            warning = f"WARNING: {change}; answers about those are not in view"
-            self.rows_changed = warning if n_gone else change
+            warnings.warn(f"{change}; answers about those are not in view", stacklevel=4)
+        elif self._keys is not None and n_new:
+            self.rows_added = f"since the last time {n_new:,} distinct rows are new"
         if keys != old_keys and not self.read_only:
             self.change({"what": "rows", "keys": rows.keys})
 
