@@ -92,13 +92,14 @@ def memory_table(name: str, rows: Callable[[], Iterator[TableRow]]) -> Table:
     def fingerprint() -> str:
         digest = hashlib.sha256()
         for row in rows():
-            digest.update(json.dumps(row, default=_jsonable, sort_keys=True).encode())
+            digest.update(json.dumps(row, default=jsonable, sort_keys=True).encode())
         return digest.hexdigest()
 
     return Table(name, rows, fingerprint)
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
+    """Return what JSON does not have as values that it has."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 

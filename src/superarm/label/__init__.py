@@ -1,6 +1,6 @@
 """Questions about rows until their labels are sure, with less than a click a row. (docs/label.md)
 
-What is labelled       rows_to_label.py, pictures.py
+What is labelled       rows_to_label.py, item_keys.py (which rows are the same), pictures.py
 What answers say       answers.py (about one item), error_rates.py (how often people are wrong), names.py
                        → state.py (about all, with label_set.py, cross_fitted_model.py and model_trials.py)
 What to ask next       error_estimator.py, error_curve.py (how many labels are wrong) → planner.py (which item, the end)

@@ -13,9 +13,9 @@ from superarm._types import Cell
 from superarm.journal.events import AnswerBody, encode
 from superarm.label.answers import is_hit, mentioned_labels
 from superarm.label.formats import ImportedAnswer, plain_values, values_text
+from superarm.label.item_keys import comparable_text
 from superarm.label.names import list_labels
 from superarm.label.pictures import MEDIA_TYPES
-from superarm.label.rows_to_label import comparable_text
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling

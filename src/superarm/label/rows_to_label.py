@@ -1,15 +1,11 @@
 """What is labelled: a table, a folder of pictures or texts, the embedded digits.
 
-Rows with the same content are one item, which is asked about once. An item is known again by its key, a hash of its
-content: also in a file whose rows were moved, or to which some were added, and in a data frame of that file.
+Rows with the same content are one item (item_keys.py), which is asked about once.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import datetime, time
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,24 +13,19 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array, Cell, Frame, JsonObject
-from superarm.data.cells import NUMBER, date_order, is_missing, parse_date, to_python
+from superarm.data.cells import is_missing
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.encoding import Notices
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
-from superarm.data.rows import AnyRow, Row, Rows
+from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
 from superarm.errors import Description, InvalidInput
+from superarm.label.item_keys import bytes_of_row, key_of_bytes, key_of_cells
 from superarm.label.names import MAX_LISTED, label_warnings, sort_labels
 from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_features
-
-# the columns that superarm labels export adds to a table, beside label
-EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
-# words that pandas takes as a missing value, where it is not told otherwise
-PANDAS_MISSING = frozenset(["#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"])
-MAX_NUMBER = 40  # characters of a number; what is longer is a text
-EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
+from superarm.label.table_export import EXPORT_COLUMNS, EXPORT_PREFIX
 
 
 class RowsToLabel:
@@ -86,7 +77,7 @@ class RowsToLabel:
         self.item_of_row = np.empty(len(cells), np.int64)
         first_row = []
         for row, values in enumerate(cells):
-            key = _key(_content(values) if contents is None else contents[row])
+            key = key_of_cells(values) if contents is None else key_of_bytes(contents[row])
             if key not in self.item_of_key:
                 self.item_of_key[key] = len(self.item_of_key)
                 first_row.append(row)
@@ -185,7 +176,7 @@ class RowsToLabel:
         if _is_digits(path):
             cells = [{"picture": f"digit {row}"} for row in range(len(truth))]
             pictures = [x.reshape(8, 8) for x in np.asarray(stream.rows.dense)]
-        contents = [_row_bytes(stream.rows.row(row)) for row in range(len(truth))]
+        contents = [bytes_of_row(stream.rows.row(row)) for row in range(len(truth))]
         return cls(str(path), cells, stream.rows, truth=truth, pictures=pictures, contents=contents)
 
     @classmethod
@@ -254,7 +245,7 @@ class RowsToLabel:
         if n_contradicted:
             fault = "rows whose copies have other labels in the table"
             sentences.append(f"{fault}: {n_contradicted:,}; they are asked about")
-        empty = self.item_of_key.get(_key(_content(dict.fromkeys(self.cells[0]))))
+        empty = self.item_of_key.get(key_of_cells(dict.fromkeys(self.cells[0])))
         if empty is not None and self.rows_per_item[empty] > 1:
             n_empty = int(self.rows_per_item[empty])
             sentences.append(
@@ -320,54 +311,6 @@ def _find_columns(cells: list[dict[str, Cell]], name: str, kinds: ColumnKinds | 
 def _label_names(cells: list[Cell]) -> list[str | None]:
     """Return the labels in a column as strings; ``None`` where there is none."""
     return [label if label is None else str(label) for label in parse_label_column(cells)]
-
-
-def comparable_text(value: Cell) -> str | None:
-    """Return a cell as the same text, however its table was read; ``None`` if it is missing or empty.
-
-    A column of whole numbers with a gap has floats in pandas, zip codes lose their zeros there, and NA is missing.
-
-    >>> [comparable_text(cell) for cell in ("01067", 1067.0, "1067", "3.50", 3.5, "", "NA", float("nan"), "true", True)]
-    ['1067', '1067', '1067', '3.5', '3.5', None, None, None, 'True', 'True']
-    >>> [comparable_text(cell) for cell in ("1.5.2024 9:30", datetime(2024, 5, 1, 9, 30), "2024/05/01", "1/5/2024")]
-    ['2024-05-01 09:30:00', '2024-05-01 09:30:00', '2024-05-01', '1/5/2024']
-    """
-    value = to_python(value)
-    if isinstance(value, str):
-        text = value.strip()
-        if len(text) <= MAX_NUMBER and NUMBER.fullmatch(text):
-            value = float(text) if set(text) & set(".eE") else int(text)
-        elif text.lower() in ("true", "false"):
-            value = text.lower() == "true"
-        elif date_order(text) is None:  # 1/2/2024 stays: other rows, which may come later, tell what it means
-            value = parse_date(text) or value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, datetime) and value.timetz() == time.min:
-        value = value.date()
-    text = "" if value is None else str(value)
-    return None if not text or text in PANDAS_MISSING else text
-
-
-def _key(content: bytes) -> str:
-    return sha256(content).hexdigest()[:24]
-
-
-def _content(cells: dict[str, Cell]) -> bytes:
-    comparable = {
-        name.strip(): cell if isinstance(cell, np.ndarray | list) else comparable_text(cell)
-        for name, cell in cells.items()
-    }
-    return json.dumps(comparable, sort_keys=True, default=_plain).encode()
-
-
-def _plain(value: Cell) -> object:
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
-
-
-def _row_bytes(row: AnyRow) -> bytes:
-    parts = (row.dense, row.indices, row.values) if isinstance(row, Row) else (row,)
-    return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
 def _check_no_columns(source: str, **options: object) -> None:

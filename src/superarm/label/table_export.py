@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from superarm.data.table_writer import table_writer
-from superarm.label.rows_to_label import EXPORT_COLUMNS, EXPORT_PREFIX
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
+
+
+# the columns that it adds to a table, beside label
+EXPORT_COLUMNS = ("row", "belief", "clicks", "how", "by")
+EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column of that name itself
 
 
 def write_table(job: Labelling, output: Path) -> dict[str, str]:
