@@ -322,10 +322,16 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     for rows, got in zip(nothing, ("no column", "no column", r"n \(of type dict\)"), strict=True):
         with pytest.raises(InvalidInput, match=f"with at least one feature, got {got}"):
             sa.Labelling(rows, labels="team" if "team" in rows[0] else ["a", "b"])
+    for labels, got in (
+        (["a", "b", " a"], "distinct names, also without spaces .* got 'a' twice"),
+        (["a"], "two names"),
+    ):
+        with pytest.raises(InvalidInput, match=f"labels of Labelling must be .*{got}"):
+            sa.Labelling([{"n": 1.0}], labels=labels)
+    with pytest.raises(InvalidInput, match="or a list of dicts, got an empty list"):
+        sa.Labelling([], labels=["a", "b"])
     with pytest.raises(InvalidInput, match="labels of superarm label must be given"):
         sa.Labelling([{"n": 1.0}])
-    with pytest.raises(InvalidInput, match="at least two distinct names"):
-        sa.Labelling([{"n": 1.0}], labels=["a", "a"])
     for name in ("", " ", "two\nlines", "two\u2028lines", "nul\0", "x" * 1_001):
         with pytest.raises(
             InvalidInput, match="label of Labelling must be a name of at most 1,000 characters on one"

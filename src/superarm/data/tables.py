@@ -81,7 +81,8 @@ def open_table(
     library = type(source).__module__.partition(".")[0]
     if not (is_named_rows(source) or (library == "polars" and hasattr(source, "collect_schema"))):
         wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
-        raise InvalidInput.must("table", "superarm", wanted, Description(type(source).__name__))
+        got = "an empty list" if isinstance(source, list) and not source else type(source).__name__
+        raise InvalidInput.must("table", "superarm", wanted, Description(got))
     names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
     return memory_table(names.get(library, "the table"), lambda: records(source))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from unicodedata import category
 
 from superarm.data.cells import MISSING_WORDS
 from superarm.data.labels import check_ordered, parse_label
-from superarm.errors import InvalidInput
+from superarm.errors import Description, InvalidInput
 
 OWNER = "Labelling"  # whose parameters are at fault, in messages
 TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
@@ -61,8 +62,12 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     """Return the names of the labels to begin with."""
     check_ordered(labels, OWNER)
     names = [check_label(label) for label in labels]
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise InvalidInput.must("labels", OWNER, "at least two distinct names", names)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        wanted = "distinct names, also without spaces around them"
+        raise InvalidInput.must("labels", OWNER, wanted, Description(f"{repeated[0]!r} twice"))
+    if len(names) < 2:
+        raise InvalidInput.must("labels", OWNER, "at least two names", names)
     return names
 
 
