@@ -49,7 +49,7 @@ NAMES = {
     "Place": "DecisionStatus",
     "PolicyWeights": "WeightedRows",
     "Propensities": "LogBatch.propensity",
-    "Refused": "InvalidRequest",
+    "Refused": "InvalidInput",
     "Said": "Answer",
     "StagedEvent": "DecisionRecord",
     "StoredUpdates": "learn_outcome",

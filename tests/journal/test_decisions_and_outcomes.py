@@ -11,7 +11,7 @@ import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.totals import Totals
 from superarm.service.commit_queue import Call
-from superarm.service.request_errors import Conflict, InvalidRequest, UnknownDecision
+from superarm.service.request_errors import Conflict, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
@@ -116,7 +116,7 @@ def test_a_label_outside_the_eligible_ones_is_refused(drive):
     driver = drive()
     driver.decide(DecisionRequest(rows(1)[0], id="a", eligible=("label-1", "label-2", "label-3"), set_size=1))
     refusal = r"label of outcome must be one of the eligible labels \(.* report hit: false\)"
-    with pytest.raises(InvalidRequest, match=refusal):
+    with pytest.raises(InvalidInput, match=refusal):
         driver.outcome(OutcomeRequest("a", label="label-5"))
     assert driver.stats.pending == 1
 
@@ -220,7 +220,7 @@ def test_a_row_that_makes_scores_overflow_is_refused(drive, monkeypatch):
     driver = drive()
     monkeypatch.setattr(driver.learner, "decide", overflow)
     with pytest.raises(
-        InvalidRequest, match="features of decision must be so small that all scores stay finite"
+        InvalidInput, match="features of decision must be so small that all scores stay finite"
     ):
         driver.decide(DecisionRequest(rows(1)[0]))
     assert driver.stats.decisions == driver.seq == 0
@@ -262,7 +262,7 @@ def test_an_id_that_no_event_can_hold_fails_alone(drive):
     driver = drive()
     long, good = DecisionRequest(rows(1)[0], "x" * 300), DecisionRequest(rows(1)[0], "good")
     refused, done = driver.service.commit([Call(one) for one in (long, good)])
-    assert isinstance(refused.error, InvalidRequest)
+    assert isinstance(refused.error, InvalidInput)
     assert refused.error.field == "id"
     assert done.error is None
     assert driver.find("good") is not None
@@ -275,7 +275,7 @@ def test_an_id_that_no_event_can_hold_fails_alone(drive):
 def test_an_outcome_that_means_nothing_is_refused_without_http_too(drive, outcome, field):
     driver = drive()
     driver.decide(DecisionRequest(rows(1)[0], "a"))
-    with pytest.raises(InvalidRequest) as caught:
+    with pytest.raises(InvalidInput) as caught:
         driver.outcome(OutcomeRequest("a", **outcome))
     assert caught.value.field == field
     assert driver.find("a").status == "pending"

@@ -16,6 +16,7 @@ from service_kit import Clock, rows
 from typer.testing import CliRunner
 
 from superarm.cli.app import app
+from superarm.errors import InvalidInput
 from superarm.journal import sqlite
 from superarm.journal.changes import Erase, Freeze
 from superarm.journal.errors import JournalDamaged
@@ -24,7 +25,7 @@ from superarm.journal.projector import Projector
 from superarm.journal.verify import verify
 from superarm.service import views
 from superarm.service.metrics import service_metrics
-from superarm.service.request_errors import DecisionErased, InvalidRequest, UnknownDecision
+from superarm.service.request_errors import DecisionErased, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
@@ -146,7 +147,7 @@ def test_a_time_in_milliseconds_does_not_erase_everything(drive):
     fill(driver, 3)
     for before in (time.time() * 1000.0, time.time() + 120.0, 1e308):
         with pytest.raises(
-            InvalidRequest, match="before of erase must be a time in the past, in seconds since 1970"
+            InvalidInput, match="before of erase must be a time in the past, in seconds since 1970"
         ):
             driver.erase(before=before)
     assert driver.erase(before=time.time()) == 3

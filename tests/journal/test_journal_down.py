@@ -8,10 +8,11 @@ import pytest
 from journal_kit import replayed, sha256_of
 from service_kit import rows
 
+from superarm.errors import InvalidInput
 from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
 from superarm.service.commit_queue import Call
-from superarm.service.request_errors import Conflict, InvalidRequest
+from superarm.service.request_errors import Conflict
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
@@ -62,7 +63,7 @@ def test_repeated_requests_are_answered_while_the_journal_is_down(full, retry):
     assert outcome.outcome.learnt
     assert change is None  # it is not frozen
     errors = [type(one.error) for one in done if one.error is not None]
-    assert errors == [JournalFull] * 4 + [Conflict, InvalidRequest] + [JournalFull] * 2
+    assert errors == [JournalFull] * 4 + [Conflict, InvalidInput] + [JournalFull] * 2
     assert full.seq == 3
     assert full.model_file() == model
     assert full.outage is not None

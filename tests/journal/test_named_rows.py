@@ -9,8 +9,9 @@ from people import people as world_of_people
 from service_kit import LABELS
 
 from superarm.data.columns import Columns
+from superarm.errors import InvalidInput
 from superarm.learners.registry import make
-from superarm.service.request_errors import Conflict, InvalidRequest
+from superarm.service.request_errors import Conflict
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")
@@ -79,7 +80,7 @@ def test_asked_again_the_order_of_names_does_not_matter(drive):
 
 def test_what_cannot_be_kept_is_refused_before_anything_moves(drive):
     driver = drive(n_features=None)
-    with pytest.raises(InvalidRequest, match="features of decision must be numbers of 64 bits"):
+    with pytest.raises(InvalidInput, match="features of decision must be numbers of 64 bits"):
         driver.decide(DecisionRequest({"age": 10**30}))
     assert (driver.seq, driver.learner.columns, driver.outage) == (0, None, None)
     driver.decide(DecisionRequest({"zip": 1}))

@@ -11,7 +11,6 @@ import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.service import Service
-from superarm.service.request_errors import InvalidRequest
 from superarm.service.requests import DecisionRequest, context_bytes
 
 
@@ -61,7 +60,7 @@ def test_a_context_is_nested_at_most_64_deep(innermost):
     for _ in range(63):
         context = [context]
     assert context_bytes(context)
-    with pytest.raises(InvalidRequest, match="nested at most 64 deep"):
+    with pytest.raises(InvalidInput, match="nested at most 64 deep"):
         context_bytes([context])
 
 

@@ -17,7 +17,7 @@ from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
 from superarm.service.commit_queue import Call
-from superarm.service.request_errors import Conflict, InvalidRequest, Overloaded, UnknownDecision
+from superarm.service.request_errors import Conflict, Overloaded, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one request
@@ -36,7 +36,7 @@ def nested(depth):
 def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, context):
     driver = drive()
     driver.decide(DecisionRequest(rows(1)[0], "a"))
-    with pytest.raises(InvalidRequest, match="context of decision") as caught:
+    with pytest.raises(InvalidInput, match="context of decision") as caught:
         driver.decide(DecisionRequest(rows(1)[0], "b", context=context))
     assert caught.value.field == "context"
     assert driver.learner.round == 1
@@ -45,7 +45,7 @@ def test_a_context_that_cannot_be_kept_is_refused_before_anything_moves(drive, c
 
 
 def test_a_context_with_a_long_integer_is_refused_with_the_limit(drive):
-    with pytest.raises(InvalidRequest, match=r"integers of at most 64 bits.* got a longer integer"):
+    with pytest.raises(InvalidInput, match=r"integers of at most 64 bits.* got a longer integer"):
         drive().decide(DecisionRequest(rows(1)[0], context={"n": [10**30]}))
 
 

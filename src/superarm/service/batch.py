@@ -32,7 +32,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import Call
 from superarm.service.messages import DecisionResponse, OutcomeResponse
-from superarm.service.request_errors import InvalidRequest, UnknownDecision
+from superarm.service.request_errors import UnknownDecision
 from superarm.service.requests import (
     DecisionRequest,
     OutcomeRequest,
@@ -173,14 +173,14 @@ class Batch:
         """Choose a set, and stage the event of that decision."""
         projector, cursor, cursor_state = self.projector, self.cursor, None
         if request.id is not None and not IS_ID(request.id):
-            raise InvalidRequest.must("id", "decision", ID_DESCRIPTION, request.id)
+            raise InvalidInput.must("id", "decision", ID_DESCRIPTION, request.id)
         if self._awaits_first_row and any(kind == DECISION for kind, _ in self._staged):
             raise RetryAfterCommit  # the staged row fixes what all others must look like
         if isinstance(request.x, dict):
             try:
                 pack_row(json_row(request.x))
             except TypeError as error:
-                raise InvalidRequest.must("features", "decision", NAMED_VALUES, error) from error
+                raise InvalidInput.must("features", "decision", NAMED_VALUES, error) from error
         self.service.check_writable()
         round_ = self.store.next_round()
         if round_ is not None:  # many processes decide: the event keeps the cursor, too
@@ -219,7 +219,7 @@ class Batch:
             raise _request_error(error, "scores" if isinstance(learner, Scores) else "features") from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
-            raise InvalidRequest.must("features", "decision", wanted, Description("an overflow")) from error
+            raise InvalidInput.must("features", "decision", wanted, Description("an overflow")) from error
 
     def outcome(self, request: OutcomeRequest) -> Callable[[], OutcomeResponse]:
         """Take an outcome, once; return a function that gives the response after the commit."""
@@ -246,14 +246,14 @@ class Batch:
         """Stage the event of an outcome, or find the same one in the journal or in this batch."""
         body, id_, label = record.body, request.id, request.label
         if (request.hit is None) == (label is None):
-            raise InvalidRequest.must(
+            raise InvalidInput.must(
                 "hit", "outcome", "given, or label in its place, and not both", request.hit
             )
         if label is not None and label not in self.projector.labels:
-            raise InvalidRequest.must("label", "outcome", "a known label", label)
+            raise InvalidInput.must("label", "outcome", "a known label", label)
         if label is not None and body.requested_eligible is not None and label not in body.requested_eligible:
             wanted = "one of the eligible labels (where the right one could not be shown, report hit: false)"
-            raise InvalidRequest.must("label", "outcome", wanted, label)
+            raise InvalidInput.must("label", "outcome", wanted, label)
         hit = label in body.labels if request.hit is None else request.hit
         earlier = self._staged.get((OUTCOME, id_)) or record.outcome
         if earlier is not None:
@@ -295,10 +295,10 @@ class Batch:
         """Return an erasure with each id once; each must be that of a decision."""
         ids, before = request.ids, request.before
         if (ids is None) == (before is None):
-            raise InvalidRequest.must("ids", "change", "given, or before in its place, and not both", ids)
+            raise InvalidInput.must("ids", "change", "given, or before in its place, and not both", ids)
         if ids is None:
             if before is None or before > self.now + MAX_CLOCK_SKEW:  # in milliseconds it would be all
-                raise InvalidRequest.must(
+                raise InvalidInput.must(
                     "before", "erase", "a time in the past, in seconds since 1970", before
                 )
             return request
@@ -326,7 +326,7 @@ class Batch:
         eligible = tuple(str(label) for label in candidates if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
-            raise InvalidRequest.must("eligible", "decision", wanted, request.eligible)
+            raise InvalidInput.must("eligible", "decision", wanted, request.eligible)
         return eligible
 
 
@@ -336,4 +336,4 @@ def _request_error(error: InvalidInput, part: str) -> InvalidInput:
     if field != "x" and not field.startswith("x["):
         return error
     name = part if field == "x" else f"{part}.{field[3:-2]}"
-    return InvalidRequest(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)
+    return InvalidInput(f"{name} of decision must be {str(error).partition(' must be ')[2]}", field=name)

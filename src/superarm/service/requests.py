@@ -19,11 +19,11 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, Row, as_row, conform_row
-from superarm.errors import Description
+from superarm.errors import Description, InvalidInput
 from superarm.journal.events import Event, OutcomeBody, dumps, loads, pack_row
 from superarm.learners import Learner, Scores
 from superarm.service.messages import DecisionRequestBody
-from superarm.service.request_errors import Conflict, DecisionErased, InvalidRequest
+from superarm.service.request_errors import Conflict, DecisionErased
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
 MAX_SET_SIZE = 256  # labels of a set, if the service's own sets are not larger: the draw takes its time
@@ -64,7 +64,7 @@ def to_decision_request(request: DecisionRequestBody, learner: Learner) -> Decis
     if size is not None:
         max_size = min(learner.n_labels, max(MAX_SET_SIZE, learner.set_size))
         if size > max_size:
-            raise InvalidRequest.must("set_size", "decision", f"at most {max_size}", size)
+            raise InvalidInput.must("set_size", "decision", f"at most {max_size}", size)
     labels = None if eligible is None else tuple(eligible)
     return DecisionRequest(x, request.id, labels, size, request.context, request.coverage)
 
@@ -74,15 +74,15 @@ def _row_or_scores(request: DecisionRequestBody, learner: Learner) -> AnyRow | J
     features, scores = request.features, request.scores
     if features is not None and scores is None:
         if isinstance(learner, Scores):
-            raise InvalidRequest.must("features", "decision", "left out: this service takes scores", features)
+            raise InvalidInput.must("features", "decision", "left out: this service takes scores", features)
         return _row(features, learner)
     if scores is None or features is not None:
-        raise InvalidRequest.must(
+        raise InvalidInput.must(
             "features", "request", "given, or scores in its place, and not both", features
         )
     if not isinstance(learner, Scores):
         wanted = "left out: this service takes features (superarm serve --learner scores takes scores)"
-        raise InvalidRequest.must("scores", "decision", wanted, scores)
+        raise InvalidInput.must("scores", "decision", wanted, scores)
     return scores
 
 
@@ -90,17 +90,15 @@ def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonO
     width, columns = learner.n_features, learner.columns
     if isinstance(features, dict) and not _is_sparse(features, learner):
         if len(features) > MAX_NAMES:
-            raise InvalidRequest.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
+            raise InvalidInput.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
         return features
     if columns is not None and not columns.is_numeric_only:
-        raise InvalidRequest.must(
-            "features", "decision", "names, as in the first row", Description("numbers")
-        )
+        raise InvalidInput.must("features", "decision", "names, as in the first row", Description("numbers"))
     if isinstance(features, dict) or isinstance(width, tuple):
         return _sparse_row(features, width)
     if len(features) != (width or len(features) or 1):
         wanted = f"of length {width or 'one or more'}"
-        raise InvalidRequest.must("features", "decision", wanted, Description(f"length {len(features)}"))
+        raise InvalidInput.must("features", "decision", wanted, Description(f"length {len(features)}"))
     return np.array(features, np.float32)
 
 
@@ -118,38 +116,38 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     """Return a row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
-        raise InvalidRequest.must("features", "decision", wanted, Description("indices and values"))
+        raise InvalidInput.must("features", "decision", wanted, Description("indices and values"))
     n_dense, n_sparse = width if isinstance(width, tuple) else (0, width)
     names = ("dense", "indices", "values") if n_dense else ("indices", "values")
     lists = features if isinstance(features, dict) else {}
     are_lists = lists.keys() == set(names) and all(type(part) is list for part in lists.values())
     if not are_lists or len(lists["indices"]) != len(lists["values"]):
         wanted = f"lists {' and '.join(names)}, the last two of one length, and no more"
-        raise InvalidRequest.must("features", "decision", wanted, features)
+        raise InvalidInput.must("features", "decision", wanted, features)
     dense, indices, values = lists.get("dense", []), lists["indices"], lists["values"]
     if len(dense) != n_dense:
         got = Description(f"length {len(dense)}")
-        raise InvalidRequest.must("features.dense", "decision", f"of length {n_dense}", got)
+        raise InvalidInput.must("features.dense", "decision", f"of length {n_dense}", got)
     numbers = np.array(indices, np.float64)
     is_invalid = (numbers < 0) | (numbers >= n_sparse) | (numbers != np.floor(numbers))
     if is_invalid.any():
         i = int(is_invalid.argmax())
         wanted, got = f"a whole number in [0, {n_sparse})", Description(f"{indices[i]:g}")
-        raise InvalidRequest.must(f"features.indices[{i}]", "decision", wanted, got)
+        raise InvalidInput.must(f"features.indices[{i}]", "decision", wanted, got)
     order = np.argsort(numbers, kind="stable")
     index = numbers[order].astype(np.int32)
     repeated = index[1:][np.diff(index) == 0]
     if repeated.size:
-        raise InvalidRequest.must("features.indices", "decision", "distinct", int(repeated[0]))
+        raise InvalidInput.must("features.indices", "decision", "distinct", int(repeated[0]))
     return Row.from_parts(np.array(dense, np.float32), index, np.array(values, np.float32)[order], n_sparse)
 
 
 def _check_eligible(eligible: list[str], learner: Learner, scores: dict[str, float] | None) -> None:
     for i, label in enumerate(eligible):
         if learner.vocabulary.index(label) is None:
-            raise InvalidRequest.must(f"eligible[{i}]", "decision", "a known label", label)
+            raise InvalidInput.must(f"eligible[{i}]", "decision", "a known label", label)
         if scores is not None and label not in scores:
-            raise InvalidRequest.must("eligible", "decision", "labels that have a score", label)
+            raise InvalidInput.must("eligible", "decision", "labels that have a score", label)
 
 
 def context_bytes(context: Any) -> bytes | None:
@@ -161,13 +159,13 @@ def context_bytes(context: Any) -> bytes | None:
     except (TypeError, ValueError, RecursionError) as error:
         wanted = f"JSON, with integers of at most 64 bits, nested at most {CONTEXT_DEPTH} deep"
         got = Description("a longer integer") if "64-bit" in str(error) else error  # (orjson's words)
-        raise InvalidRequest.must("context", "decision", wanted, got) from error
+        raise InvalidInput.must("context", "decision", wanted, got) from error
     if len(data) > CONTEXT_BYTES:
         wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
-        raise InvalidRequest.must("context", "decision", wanted, Description(f"{len(data)} bytes"))
+        raise InvalidInput.must("context", "decision", wanted, Description(f"{len(data)} bytes"))
     if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
-        raise InvalidRequest.must("context", "decision", wanted, Description("a deeper one"))
+        raise InvalidInput.must("context", "decision", wanted, Description("a deeper one"))
     return data
 
 

@@ -44,7 +44,6 @@ from superarm.parameters import check_bool, check_int
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import Call, CommitQueue
 from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
-from superarm.service.request_errors import InvalidRequest
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import OWNER, Settings
@@ -302,7 +301,7 @@ class Service:
         projector = self.projector
         settings, refused = projector.totals.settings, projector.totals.refusals.get(seq)
         if refused is not None:
-            raise InvalidRequest(refused.reason, field=refused.field)
+            raise InvalidInput(refused.reason, field=refused.field)
         erases = isinstance(request, Erase)
         return ChangeResponse(
             what=request.what,
