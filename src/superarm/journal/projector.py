@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 
-from superarm._types import Array, JsonObject
+from superarm._types import JsonObject
 from superarm.decisions import Decision
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.journal.changes import change_of
@@ -238,24 +238,29 @@ class Projector:
 
     def _learn(self, event: Event, record: DecisionRecord, label: str | None) -> str | None:
         """Learn an outcome or a timeout, with the ``label`` that can be learnt; return why it is refused, or None."""
-        decision = record.decision
+        learner, decision = self.learner, record.decision
         if decision.seq in self.totals.refused_seqs:
             return "its decision was refused"
         if decision.x is None:
             if decision.erased is not None and decision.erased > event.seq:
                 raise ContentErased(event.seq)
             return "its features were erased"
-        if self._learnt_default(record) is not None:
-            return self._learn_correction(record, event.body.hit, label)
-        if label is None and "hit" not in self.learner.feedback:
+        learnt = own = decision.to_decision(learner.id)
+        is_correction = self._learnt_default(record) is not None
+        takes_it = label is not None or "hit" in learner.feedback
+        if not takes_it and not is_correction:
             return "the label is disabled"
-        own = decision.to_decision(self.learner.id)
-        draw_log = None if event.kind == OUTCOME else self._log_without_promise(own)
-        return learn_outcome(self.learner, own, event.body.hit, label, draw_log)
-
-    def _log_without_promise(self, own: Decision) -> Array:
-        """Return the draw log of a decision for a default, which moves no promise, or for what comes after it."""
-        return self.learner.rule.without_promise(self.learner.rule.draw_log_of(own))
+        draw_log = None
+        if is_correction or event.kind == TIMEOUT:  # a default, and what comes after it, move no promise
+            draw_log = learner.rule.without_promise(learner.rule.draw_log_of(own))
+        if is_correction:  # it has learnt from its own decision already
+            try:
+                learnt = self._as_given(record)
+            except SuperarmError as error:
+                return str(error)
+            if not takes_it or not learner.learns_from(learnt):
+                return f"{learner.owner} learns from an answer once, and from no set but its own"
+        return learn_outcome(learner, learnt, event.body.hit, label, draw_log)
 
     def _as_given(self, record: DecisionRecord) -> Decision:
         """Return the decision as a set that another learner chose; labels that came later were not eligible."""
@@ -270,18 +275,6 @@ class Projector:
             eligible=eligible,
             rule=body.rule,
         )
-
-    def _learn_correction(self, record: DecisionRecord, hit: bool, label: str | None) -> str | None:
-        """Learn the outcome of a decision whose default was learnt before; return why that is not possible."""
-        learner = self.learner
-        try:
-            given = self._as_given(record)
-        except SuperarmError as error:
-            return str(error)
-        if (label is None and "hit" not in learner.feedback) or not learner.learns_from(given):
-            return f"{learner.owner} learns from an answer once, and from no set but its own"
-        draw_log = self._log_without_promise(record.decision.to_decision(learner.id))
-        return learn_outcome(learner, given, hit, label, draw_log)
 
     def _on_change(self, event: Event) -> None:
         change = change_of(event)

@@ -268,17 +268,16 @@ class Client:
         if is_change:
             connection.close()
         while True:
-            is_new, is_connected = connection.sock is None, False
+            is_new = connection.sock is None
+            if is_new:
+                connection.connect()
             try:
-                if is_new:
-                    connection.connect()
-                is_connected = True
                 connection.request(method, self._base_path + path, body, self._headers)
                 response = connection.getresponse()
                 return response.status, response.read(), _retry_seconds(response.headers.get("retry-after"))
             except (OSError, HTTPException) as error:
                 connection.close()
-                if is_change and is_connected:
+                if is_change:
                     message = f"{self.url} has not answered: the change may have been made (see `changes`)"
                     raise ServiceError(message) from error
                 if is_new or isinstance(error, TimeoutError):
