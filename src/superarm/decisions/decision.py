@@ -170,9 +170,8 @@ class Decision(DecisionBase):
         drawn = top = vocabulary.indices(self.sets.drawn, "decision", owner)
         if self.sets.top != self.sets.drawn:
             top = vocabulary.indices(self.sets.top, "decision", owner)
-        return np.array(
-            drawn + drawn + top, np.int64
-        )  # an update does not ask in which order they were shown
+        # an update does not ask in which order they were shown
+        return np.array(drawn + drawn + top, np.int64)
 
     def _decoded(self, labels: Any) -> list[Label]:
         return list(labels) if self.vocabulary is None else self.vocabulary.decode(labels)
