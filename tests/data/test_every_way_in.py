@@ -21,7 +21,7 @@ from superarm.data.encoding import is_matrix
 from superarm.data.tables import open_table
 from superarm.errors import InvalidInput
 from superarm.logs import Log, LogColumns, Policy, evaluate, summarize, train
-from superarm.logs.batch_files import decide_file, learn_file
+from superarm.logs.nightly import decide_file, learn_file
 from superarm.service import Client, DecisionRequest, OutcomeRequest, Service
 from superarm.sklearn import SetFeedbackClassifier
 from superarm.streams import Arrays, from_frame

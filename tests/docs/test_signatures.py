@@ -20,7 +20,7 @@ PACKAGES = (
     "theory",
     "checks",
     "logs",
-    "logs.batch_files",
+    "logs.nightly",
     "sklearn",
     "service.client.client",
 )

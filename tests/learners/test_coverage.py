@@ -16,7 +16,7 @@ from superarm.cli.app import app
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Cover, distribution_of
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
-from superarm.logs.batch_files import decide_file, learn_file
+from superarm.logs.nightly import decide_file, learn_file
 from superarm.streams import open_data
 
 NUMBERED = {"labels": None, "n_labels": 6, "coverage": None}

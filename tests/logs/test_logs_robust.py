@@ -12,8 +12,8 @@ import superarm as sa
 from superarm.errors import InvalidInput
 from superarm.explore import Choice, Mixture, PlainRule
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
-from superarm.logs.batch_files import learn_file
 from superarm.logs.hit_rates import ESTIMATORS, C, HitRateEstimator, Y
+from superarm.logs.nightly import learn_file
 
 
 def answered(i, **cells):
@@ -191,26 +191,26 @@ def test_train_and_evaluate_agree_for_a_learner_without_probabilities(tmp_path):
 
 
 def test_a_log_is_not_written_if_the_model_was_replaced_meanwhile(tmp_path, monkeypatch):
-    from superarm.logs import batch_files
+    from superarm.logs import nightly
 
     learner = sa.SetLogit(labels=["a", "b", "c"], n_features=1, set_size=1, seed=0)
     model, log = tmp_path / "model.npz", tmp_path / "answered.jsonl"
     learner.save(model)
     np.save(tmp_path / "rows.npy", np.ones((3, 1)))
-    batch_files.decide_file(model, tmp_path / "rows.npy", tmp_path / "d.parquet")
+    nightly.decide_file(model, tmp_path / "rows.npy", tmp_path / "d.parquet")
     write_log(tmp_path, "id,hit\n0,1\n1,maybe\n", "answers.csv")
     with pytest.raises(BadRow, match=r"hit of .*answers.csv, row 2 must be true or false"):
         learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv")
     write_log(tmp_path, "id,hit\n0,1\n1,0\n", "answers.csv")
     digests = iter(["before", "after"])
-    monkeypatch.setattr(batch_files, "file_digest", lambda path: next(digests))
+    monkeypatch.setattr(nightly, "file_digest", lambda path: next(digests))
     with pytest.raises(InvalidInput, match="nothing was written, run it again"):
         learn_file(model, tmp_path / "d.parquet", tmp_path / "answers.csv", log=log)
     assert not log.exists()
 
 
 def test_ids_that_repeat_are_rounds(tmp_path):
-    from superarm.logs.batch_files import decide_file
+    from superarm.logs.nightly import decide_file
 
     learner = sa.SetLogit(labels=["a", "b", "c"], set_size=1, seed=0)
     learner.save(tmp_path / "model.npz")

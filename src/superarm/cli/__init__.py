@@ -1,4 +1,13 @@
-"""The command line: parse, call, print."""
+"""The command line: parse, call, print.
+
+A command is in the file of its name, but for run, reproduce, report and demo (experiments.py), decide and learn
+(nightly.py), what is done with a journal (journal.py), and play, traffic, theory and bench (tools.py).
+
+app.py              which commands there are
+options.py          options that several of them have
+output.py           what they print and write
+typer_extensions.py options from the fields of a dataclass or from a file; one given twice is refused
+"""
 
 from __future__ import annotations
 
@@ -26,7 +35,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_, **__: f"WARNING: {message}\n"  # without our source line
     try:
         from superarm.cli.app import app
-        from superarm.cli.commands import UsageError, usage_message
+        from superarm.cli.typer_extensions import UsageError, usage_message
         from superarm.errors import SuperarmError
 
         try:

@@ -8,16 +8,16 @@ from typer import Exit, Option
 
 from superarm import __version__
 from superarm.cli import change, data, labels
-from superarm.cli.batch_files import decide, learn
-from superarm.cli.commands import App
 from superarm.cli.evaluate import evaluate
 from superarm.cli.experiments import demo, report, reproduce, run
 from superarm.cli.journal import backup, erase, export, migrate, move, replay, verify
 from superarm.cli.label import label
+from superarm.cli.nightly import decide, learn
 from superarm.cli.serve import serve
 from superarm.cli.simulate import simulate
 from superarm.cli.tools import bench, play, theory, traffic
 from superarm.cli.train import train
+from superarm.cli.typer_extensions import App
 
 app = App(
     name="superarm",

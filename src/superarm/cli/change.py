@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
-from superarm.cli.commands import App
 from superarm.cli.options import AsJson, OlderThan, erased_before
 from superarm.cli.output import print_json
+from superarm.cli.typer_extensions import App
 
 app = App(
     help="Change a running service; each change is an event of its journal.\n\n"

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from superarm.cli.commands import App
 from superarm.cli.options import Force
 from superarm.cli.output import check_output, print_table
+from superarm.cli.typer_extensions import App
 
 app = App(no_args_is_help=True)
 
@@ -99,7 +99,7 @@ def features(
 ) -> None:
     """Turn images into VGG-16's 512 features, as the paper does.
 
-    Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16 ...**
+    Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16**
     """
     from superarm._progress import progress_bar
     from superarm.streams.images import IMAGE_SETS

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from superarm.cli.commands import App
 from superarm.cli.options import Force
 from superarm.cli.output import check_output, columns_file, print_note, print_reading, save_model
+from superarm.cli.typer_extensions import App
 
 if TYPE_CHECKING:
     from superarm.label import Labelling

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from superarm.cli.commands import read_config
 from superarm.cli.options import read_labels
+from superarm.cli.typer_extensions import read_config
 
 if TYPE_CHECKING:
     from superarm.service import Service

@@ -16,7 +16,7 @@ calibration.py  the hits that a model expects, corrected by the answers so far
 nested.py       more of the best labels never hit less often than fewer
 diagnostics.py  were the sets drawn as the log claims?
 results.py      Evaluation, with a PolicyResult for each policy, with an Estimate by each estimator; its figure
-batch_files.py  whole files: decide for all rows of one, learn later from a file of answers
+nightly.py      whole files: decide for all rows of one, learn later from a file of answers
 """
 
 from superarm.decisions.record import COLUMNS, Record

@@ -116,13 +116,9 @@ class Log:
             got = Description(f"the same rows in some of {', '.join(self.names)}")
             raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
-        self.feature_columns = Columns()
-        self.missing = tuple[str, ...]()
-        self.notices = dict[str, str]()
-        if isinstance(self._features, NamedFeatures):
-            self.feature_columns = self._features.columns
-            self.missing = self._features.missing
-            self.notices = self._features.notices
+        self.feature_columns = self._features.columns
+        self.missing = self._features.missing
+        self.notices = self._features.notices
 
     def __repr__(self) -> str:
         return f"Log({', '.join(self.names)})"

@@ -1,4 +1,4 @@
-"""Batch files: decide for all rows of a file, and learn from a file of answers later.
+"""Whole files, say every night: decide for all rows of one, and learn from a file of answers later.
 
 A model file is replaced in one step, and only if no other command has replaced it meanwhile. It knows which
 rounds were answered, so the same answers are learnt from once, however often they are handed in.

@@ -37,7 +37,7 @@ def decide(
     """
     from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
-    from superarm.logs.batch_files import decide_file
+    from superarm.logs.nightly import decide_file
 
     if rows.is_dir():
         pictures = "of pictures, an .npy with superarm.label.pictures.pixel_features(file) of each as a row"
@@ -94,7 +94,7 @@ def learn(
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
     from superarm._progress import progress_bar
-    from superarm.logs.batch_files import learn_file
+    from superarm.logs.nightly import learn_file
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}

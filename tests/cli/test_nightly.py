@@ -20,8 +20,8 @@ import pytest
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
-from superarm.logs import Log, Policy, batch_files, evaluate, summarize
-from superarm.logs.batch_files import decide_file, learn_file
+from superarm.logs import Log, Policy, evaluate, nightly, summarize
+from superarm.logs.nightly import decide_file, learn_file
 
 LABELS = ["ant", "bee", "cat", "dog"]
 
@@ -238,13 +238,13 @@ def test_a_model_changed_meanwhile_is_left_alone(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     people(4).write_csv(tmp_path / "rows.csv")
-    real = batch_files._read_rows
+    real = nightly._read_rows
 
     def slow(*arguments: Any) -> Any:
         sa.SetLogit(labels=LABELS, set_size=2, seed=9).save(model)
         return real(*arguments)
 
-    monkeypatch.setattr(batch_files, "_read_rows", slow)
+    monkeypatch.setattr(nightly, "_read_rows", slow)
     with pytest.raises(InvalidInput, match="nothing was written, run it again"):
         decide_file(model, tmp_path / "rows.csv", tmp_path / "d.parquet")
     assert sa.load(model).seed == 9
@@ -260,7 +260,7 @@ def test_of_two_commands_that_end_at_once_one_is_refused(
     answers = [tmp_path / f"{i}.csv" for i in range(2)]
     for i, path in enumerate(answers):
         path.write_text("id,hit\n" + "".join(f"p0-{10 * i + j},yes\n" for j in range(10)))
-    real_read, real_save, both_loaded = batch_files._read_answers, sa.SetLogit.save, Barrier(2)
+    real_read, real_save, both_loaded = nightly._read_answers, sa.SetLogit.save, Barrier(2)
 
     def read(*arguments: Any) -> Any:
         both_loaded.wait(60)
@@ -276,7 +276,7 @@ def test_of_two_commands_that_end_at_once_one_is_refused(
         except InvalidInput as error:
             return str(error)
 
-    monkeypatch.setattr(batch_files, "_read_answers", read)
+    monkeypatch.setattr(nightly, "_read_answers", read)
     monkeypatch.setattr(sa.SetLogit, "save", slow_save)
     with ThreadPoolExecutor() as threads:
         refused, learnt = sorted(threads.map(learn, answers))
