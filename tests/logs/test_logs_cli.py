@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import numpy as np
 import pytest
@@ -374,3 +375,34 @@ def test_a_log_of_text_alone_says_what_its_features_are(tmp_path):
     common = ("--rounds", 180, "--set-size", 2, "--text", "text", "--log", log)
     run("simulate", "--data", table, "--label", "colour", *common)
     assert "features: sparse rows with " in run("train", log, "--output", tmp_path / "m.npz")
+
+
+def test_a_log_whose_sets_were_drawn_by_a_rule_of_ones_own(tmp_path):
+    """Its name is known once its file is: a policy then has weights, where the log alone gives none."""
+    rule = """
+        from superarm.explore import Choice, Mixture, PlainRule
+
+        class Turns(PlainRule):
+            name = "turns-of-this-test"
+
+            def choose(self, context):
+                return Choice([context.round % len(context.scores)], 1.0)
+
+            @classmethod
+            def distribution_from(cls, record, top, eligible, m):
+                return Mixture(eligible, 1, [([label], 1 / len(eligible)) for label in eligible])
+    """
+    (tmp_path / "turns.py").write_text(textwrap.dedent(rule))
+    rows = [
+        {"a": i % 7, "labels": [i % 3], "hit": i % 3 == i % 2, "rule": {"name": "turns-of-this-test"}}
+        for i in range(600)
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    unknown = json.loads(run("evaluate", log, "--fixed", 0, "--json"))
+    assert "The rule 'turns-of-this-test' that drew sets is not known" in unknown["warnings"][0]
+    assert unknown["results"][0]["best"] is None
+    rule_option = f"--log-rule={tmp_path}/turns.py:Turns"
+    known = json.loads(run("evaluate", log, "--fixed", 0, rule_option, "--json"))
+    assert known["warnings"] == []
+    assert known["results"][0]["best"] is not None

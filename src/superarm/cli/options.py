@@ -168,6 +168,9 @@ class LogOptions(ColumnOptions):
     empty_is_no: Annotated[
         bool, Option("--empty-is-no", help="An empty answer is a no: only the yeses were written down.")
     ] = False
+    log_rule: Annotated[
+        str | None, Option(help="file.py:Class, if a rule in a file of yours drew the log's sets.")
+    ] = None
     skip_bad: Annotated[
         bool, Option("--skip-bad", help="Pass over rows that cannot be used; count them.")
     ] = False
@@ -175,8 +178,11 @@ class LogOptions(ColumnOptions):
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
         """Return the logs as one; its columns are those of ``--columns``, or of these models."""
         from superarm.data.columns import Columns
+        from superarm.learners.registry import make_rule
         from superarm.logs import Log, LogColumns
 
+        if self.log_rule is not None:
+            make_rule(self.log_rule, "--log-rule")  # from then on its name is known
         declared = [model.columns for model in models if model.columns is not None]
         if self.columns is not None:
             declared = [Columns.read(self.columns)]

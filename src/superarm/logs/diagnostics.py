@@ -113,8 +113,8 @@ class LogDiagnostics:
         """Yield a sentence for each thing that is wrong."""
         for name in sorted(self.unknown_rules):
             yield (
-                f"The rule {name!r} that drew sets is not known: import the module that defines it; else "
-                "only the logged propensities count."
+                f"The rule {name!r} that drew sets is not known: import the module that defines it (--log-rule "
+                "file.py:Class); else only the logged propensities count."
             )
         if not self.hits:
             yield "No row hit, so nothing can be said about how often other sets would have."

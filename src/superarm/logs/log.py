@@ -321,7 +321,7 @@ class Log:
         self, row: LogRow, labels: Labels, where: str
     ) -> tuple[Labels | None, Labels | None, JsonObject | None]:
         """Return the order of the draw, the top set, and the rule."""
-        names = [name for name in DRAW_COLUMNS if name not in self._unrelated]
+        names = [name for name in DRAW_COLUMNS if row.get(name) is not None and name not in self._unrelated]
         values = {name: self._check_draw_column(name, row, labels, where) for name in names}
         drawn, top, gamma = map(values.get, ("drawn", "top", "gamma"))
         if self.uniform:
