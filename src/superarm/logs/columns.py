@@ -74,7 +74,9 @@ class UnnamedFeatures:
     """Reads numbers without names: dense ones in x, sparse ones in x_indices and x_values."""
 
     def __init__(self, separator: str | None) -> None:
-        self.columns, self.missing, self.notices = Columns(), tuple[str, ...](), dict[str, str]()  # none
+        self.columns = Columns()  # none has a name
+        self.missing: tuple[str, ...] = ()
+        self.notices: dict[str, str] = {}
         self._separator = separator
         self._n_dense: int | None = None  # as the first row has
 
