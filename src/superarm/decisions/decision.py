@@ -229,8 +229,8 @@ class Decision(DecisionBase):
         """The probability of the ordered draw, the paper's Z; ``None`` if it is not known."""
         if self.size == 1:
             return self.propensity
-        candidates = self.candidates
-        n, gamma, top = self.n_labels if candidates is None else len(candidates), self.gamma, self.top
+        candidates, gamma, top = self.candidates, self.gamma, self.top
+        n = self.n_labels if candidates is None else len(candidates)
         if n is None or gamma is None or len(top) != self.size:
             return None
         rank = {label: i for i, label in enumerate(top)}

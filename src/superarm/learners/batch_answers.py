@@ -100,7 +100,8 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
     given: Any
     numbers: Any
     if column is not None and column.dtype == bool and column.ndim == 1:  # the usual case, without detours
-        given, which, numbers = column, np.arange(len(column)), column
+        given = numbers = column
+        which = np.arange(len(column))
     else:
         given = values.tolist() if isinstance(values, np.ndarray) else list(values)
         missing = [a is None or type(a).__name__ == "NAType" or a != a for a in given]
