@@ -17,7 +17,7 @@ from superarm.cli.output import column_lines
 from superarm.data.cells import json_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns
-from superarm.data.encoding import max_text_width
+from superarm.data.encoding import encode_row, max_text_width
 from superarm.data.inference import ColumnProfile, outcome_columns
 from superarm.data.inference_messages import describe
 from superarm.data.labels import parse_label
@@ -97,7 +97,10 @@ def test_a_value_of_any_library_is_the_same_by_itself_and_as_json(value: Any, pl
     assert type(kept) is type(plain)
     columns = Columns.open_for([{"a": value}], None, "this")
     again = Columns.open_for([{"a": kept}], None, "this")
-    rows = [c.row({"a": v}, "this", grow=True) for c, v in ((columns, value), (again, kept))]
+    rows = [
+        encode_row(c, {"a": v}, "this", grow=True, k=2, notices={})[0]
+        for c, v in ((columns, value), (again, kept))
+    ]
     np.testing.assert_array_equal(*rows)
 
 
@@ -257,7 +260,8 @@ def test_columns_in_a_file(tmp_path: Any) -> None:
 
 def test_numbers_may_be_spelt_where_they_are_known() -> None:
     names = Columns(n_word_features=256, n_open_numbers=40)
-    first = names.row({"age": 41, "vip": True, "city": "Rome"}, "this", grow=True)
+    row = {"age": 41, "vip": True, "city": "Rome"}
+    first, names = encode_row(names, row, "this", grow=True, k=2, notices={})
     for row in (
         {"age": "41", "vip": "true", "city": "Rome"},
         {"age": " 41.0 ", "vip": "True", "city": "Rome"},

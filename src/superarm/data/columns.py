@@ -316,20 +316,16 @@ class Columns:
         parts = ", ".join(f"{name}: {column.kind}" for name, column in self.columns.items())
         return f"Columns({parts}{', …' if self.is_open else ''})"
 
-    def checkpoint(self) -> tuple[int, int | None]:
-        """Return a mark of the present state, for `rollback`."""
-        return len(self.columns), self.text_width
-
-    def rollback(self, mark: tuple[int, int | None]) -> None:
-        """Remove the columns that were added since `checkpoint` gave ``mark``, by a row that was refused."""
-        count, self.text_width = mark
-        for name in self.names[count:]:
-            self.dense_part.remove(self.columns.pop(name))
-
-    def add(self, column: Column) -> None:
-        """Take one more column."""
-        self.columns[column.name] = column
-        self.dense_part.add(column)
+    def grown(self, new: Sequence[Column], k: int | None) -> Columns:
+        """Return a copy with ``new`` columns, as far as there is room, and a sparse part for ``k`` labels, if any."""
+        columns = self.copy()
+        for column in new:
+            if column.is_sparse or columns.dense_part.has_room:
+                columns.columns[column.name] = column
+                columns.dense_part.add(column)
+        if k is not None:
+            columns.add_sparse_part(k)
+        return columns
 
     def add_sparse_part(self, k: int) -> None:
         """Give rows a sparse part, for ``k`` labels, if they have none."""
@@ -338,28 +334,19 @@ class Columns:
 
     # ------------------------------------------------------------ rows
 
-    def row(
-        self, x: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
-    ) -> AnyRow:
-        """Return the row of a dict or a Series.
+    def row(self, x: Any, owner: str, notices: Notices | None = None) -> AnyRow:
+        """Return the row of a dict or a Series ``x`` of ``owner``.
 
-        Args:
-            x: names and values.
-            owner: whose it is, for messages.
-            grow: let open columns make room for new names.
-            k: labels, which decide on the width of the sparse part, when open columns get one.
-            notices: gets a sentence for each column that is not what was declared.
+        ``notices`` gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, grow=grow, k=k, notices={} if notices is None else notices)
+        return encode_row(self, x, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
 
-    def rows(
-        self, X: Any, owner: str, *, grow: bool = False, k: int = 2, notices: Notices | None = None
-    ) -> Rows:
+    def rows(self, X: Any, owner: str, notices: Notices | None = None) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        ``owner``, ``grow``, ``k`` and ``notices`` are as in `row`.
+        ``owner`` and ``notices`` are as in `row`.
         """
-        return encode_table(self, X, owner, grow=grow, k=k, notices={} if notices is None else notices)
+        return encode_table(self, X, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""

@@ -40,19 +40,33 @@ NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the na
 TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
-def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> AnyRow:
-    """Return the row of a dict or a Series; `Columns.row` has the arguments. What is refused changes no columns."""
+def encode_row(
+    columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices
+) -> tuple[AnyRow, Columns]:
+    """Return the row of a dict or a Series, and its columns: a copy, where open columns have got new ones.
+
+    Args:
+        columns: as they are; they stay so.
+        x: names and values.
+        owner: whose it is, for messages.
+        grow: let open columns make room for new names.
+        k: labels, which decide on the width of the sparse part, when open columns get one.
+        notices: gets a sentence for each column that is not what was declared.
+    """
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
     dense, is_open = columns.dense_part, columns.is_open
     row: Array = dense.empty_row().copy()
-    numbers = list[tuple[str, float]]()
-    texts = list[tuple[Column, str]]()
+    numbers: list[tuple[str, float]] = []
+    texts: list[TextsToHash] = []
+    new: list[Column] = []
     for name, value in cells.items():
         column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
-            texts.append((column, parsed))
+            texts.append(_to_hash(column, [parsed]))
+            if name not in columns.columns:
+                new.append(column)
         else:
             has_time = column.has_time if column is not None and not is_open else isinstance(parsed, datetime)
             number, words = _number_and_words(name, parsed, has_time)
@@ -63,27 +77,25 @@ def encode_row(columns: Columns, x: Any, owner: str, *, grow: bool, k: int, noti
                     row[i] += sign
     if not is_open:
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
-    if grow and is_open and texts:
-        columns.add_sparse_part(k)
-        for column, _ in texts:
-            if column.name not in columns.columns:
-                columns.add(column)
-    # in an order of their own, whatever the row's: new names get features, and shared features add up
-    for name, number in sorted(numbers):
-        if grow and dense.has_room(name):
-            columns.add(Column(name, NUMBERS))
+    numbers.sort()  # an order of their own, whatever the row's: new names get features, and shared features add up
+    if grow and is_open:
+        if dense.has_room:
+            new += [Column(name, NUMBERS) for name, _ in numbers if dense.lacks(name)]
+        if new or (texts and columns.text_width is None):
+            columns = columns.grown(new, k if texts else None)
+            dense = columns.dense_part
+    for name, number in numbers:
         dense.put_number(row, name, number)
     if columns.text_width is None:
-        return row
-    to_hash = [_to_hash(column, [text]) for column, text in texts]
-    indices, values, _ = hash_texts(to_hash, 1, columns.text_width)
-    return Row.from_parts(row, indices, values, columns.text_width)
+        return row, columns
+    indices, values, _ = hash_texts(texts, 1, columns.text_width)
+    return Row.from_parts(row, indices, values, columns.text_width), columns
 
 
 def _parse_cell(
     columns: Columns, name: str, value: Cell, owner: str, *, grow: bool, notices: Notices
 ) -> tuple[Column | None, ParsedCell]:
-    """Return the column of a cell, if it has one, and its value; a text that open columns do not know has a new one."""
+    """Return the column of a cell, if it has one, and its value; of open columns, a new one for a text."""
     column = columns.columns.get(name)
     if column is not None:
         parsed = column.parse(value, owner)
@@ -101,16 +113,20 @@ def _parse_cell(
     return Column(name, TEXT), parsed
 
 
-def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices) -> Rows:
-    """Return the rows of a table, or of a list of named rows; `Columns.rows` has the arguments."""
+def encode_table(
+    columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices
+) -> tuple[Rows, Columns]:
+    """Return the rows of a table, or of a list of named rows, and its columns; `encode_row` has the arguments."""
     if columns.is_open:
-        one_by_one = [encode_row(columns, x, owner, grow=grow, k=k, notices={}) for x in records(X)]
-        return stack(one_by_one, columns.layout)
+        one_by_one = []
+        for x in records(X):
+            row, columns = encode_row(columns, x, owner, grow=grow, k=k, notices={})
+            one_by_one.append(row)
+        return stack(one_by_one, columns.layout), columns
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
     notices.update({name: _new_notice(name) for name in new})
-    rows = np.tile(columns.dense_part.empty_row(), (n, 1))
-    texts = list[TextsToHash]()
+    rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
@@ -125,9 +141,9 @@ def encode_table(columns: Columns, X: Any, owner: str, *, grow: bool, k: int, no
         else:
             _put_dense(columns, rows, column, cells, owner, notices)
     if columns.text_width is None:
-        return Rows(rows)
+        return Rows(rows), columns
     indices, values, starts = hash_texts(texts, n, columns.text_width)
-    return Rows(rows if columns.n_dense else None, indices, values, starts, columns.text_width)
+    return Rows(rows if columns.n_dense else None, indices, values, starts, columns.text_width), columns
 
 
 def _put_dense(
@@ -201,8 +217,7 @@ def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> No
         )
     if not isinstance(value, str):
         return
-    name = column.name
-    short = value if len(value) <= 40 else f"{value[:40]}…"
+    name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
         notices[name] = (
             f"column {name!r} holds {column.kind}, got {short!r}: the number counts as missing, and this as a word"
@@ -277,15 +292,14 @@ class DensePart:
             self._columns[column.name], self._start[column.name] = column, self._used
             self._used += column.n_numbers
 
-    def remove(self, column: Column) -> None:
-        """Take back the features of the last column."""
-        if column.n_numbers:
-            self._used -= column.n_numbers
-            del self._columns[column.name], self._start[column.name]
+    def lacks(self, name: str) -> bool:
+        """Return whether a number with this name has no feature of its own."""
+        return name not in self._start
 
-    def has_room(self, name: str) -> bool:
-        """Return whether a number with this new name can have a feature of its own."""
-        return self.is_open and name not in self._start and self._used < self._unshared
+    @property
+    def has_room(self) -> bool:
+        """Whether one more number with a new name can have a feature of its own."""
+        return self._used < self._unshared
 
     def empty_row(self) -> Array:
         """Return the dense part of a row without a value; not to be changed."""

@@ -13,15 +13,13 @@ from superarm.errors import SuperarmError
 from superarm.journal.events import Event
 from superarm.learners import Learner
 from superarm.learners.answers import checked_answer, learn
-from superarm.learners.cores import rollback_inputs
 
 
 def apply_decision(learner: Learner, event: Event) -> None:
     """Move a learner as the decision did; InvalidInput if its row does not fit the rows before it."""
     inputs, rule, body, row = learner.inputs, learner.rule, event.body, event.row()
     if learner.core is None or isinstance(row, dict) or layout_of(row) != inputs.layout:  # few of them
-        with rollback_inputs(learner, keep_on_success=True):
-            inputs.encode_row(row)  # a first row fixes the layout, and new names get their features
+        inputs.encode_row(row)  # a first row fixes the layout, and new names get their features
     core = learner.ensure_core()
     core.count_round(body.round)
     if rule.wrote(body.rule):

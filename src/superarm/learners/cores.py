@@ -160,12 +160,13 @@ def _new_core(learner: Learner) -> Core:
 @contextmanager
 def rollback_inputs(learner: Learner, *, keep_on_success: bool) -> Iterator[None]:
     """Take back the layout, names and core that rows bring inside of the block, unless they are kept on success."""
-    core, checkpoint = learner.core, learner.inputs.checkpoint()
+    inputs, core = learner.inputs, learner.core
+    before = inputs.columns, inputs.n_features, inputs.layout
     keep = False
     try:
         yield
         keep = keep_on_success
     finally:
         if not keep:
-            learner.inputs.rollback(checkpoint)
+            inputs.columns, inputs.n_features, inputs.layout = before
             learner.core = core

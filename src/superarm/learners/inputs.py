@@ -14,7 +14,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
-from superarm.data.encoding import is_matrix
+from superarm.data.encoding import Notices, encode_row, encode_table, is_matrix
 from superarm.data.inference import ENOUGH_ROWS
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
@@ -141,34 +141,24 @@ class LearnerInputs:
         """Return a checked copy of one row as compiled code reads it; ``grow`` makes room for new names."""
         named = named_row(x)
         if named is not None:
-            columns, self.column_warnings = self._columns_for([named]), {}
-            row = columns.row(
-                named, self.owner, grow=grow, k=self.vocabulary.count, notices=self.column_warnings
-            )
-            if self.layout is None or (columns.text_width or 0) != self.layout.n_sparse:  # the first text
-                self.set_layout(columns.layout)
-            return row
+            return self._encode_named(encode_row, [named], named, grow)
         if self.columns is not None and not isinstance(x, Row):
             is_pair = isinstance(x, tuple) and np.ndim(x[0]) == 1  # a sparse row: indices and values
             if is_pair or np.shape(x) != (self.columns.n_dense,):
                 raise self.invalid("x", "a row with names, as its first row was", x)
         row = as_row(x, self.n_features, self.owner)
+        layout = self.layout or self._declared_layout(layout_of(row))
+        row = conform_row(row, layout, self.owner)
         if self.layout is None:
-            self.set_layout(self._declared_layout(layout_of(row)))
-        assert self.layout is not None
-        return conform_row(row, self.layout, self.owner)
+            self.set_layout(layout)
+        return row
 
     def encode_rows(self, X: Any, *, grow: bool = True) -> Rows:
         """Return a checked matrix, which may share its memory with X; warn of columns that are not as declared."""
         if isinstance(X, list) and not X and self.layout is not None:
             return stack([], self.layout)
         if is_named_rows(X) and not self._is_matrix(X):
-            columns, self.column_warnings = self._columns_for(X), {}
-            rows = columns.rows(
-                X, self.owner, grow=grow, k=self.vocabulary.count, notices=self.column_warnings
-            )
-            if columns.layout != self.layout:
-                self.set_layout(columns.layout)
+            rows: Rows = self._encode_named(encode_table, X, X, grow)
             self.warn()
             return rows
         rows = as_rows(X, self.n_features, self.owner)
@@ -267,20 +257,34 @@ class LearnerInputs:
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
-                columns = Columns.infer(X)
-                self.use_columns(columns)
+                columns = self._checked_columns(Columns.infer(X))
                 self.column_warnings |= {
                     name: f"column {name!r} is taken for {columns.left_out[name]}; it is left out (columns=)"
                     for name in columns.likely_ids
                 }
                 self.warn()
-            else:
-                self.use_columns(Columns.open_for(X, self.n_features, self.owner))
-        assert self.columns is not None
+                return columns
+            return self._checked_columns(Columns.open_for(X, self.n_features, self.owner))
         return self.columns
+
+    def _encode_named(self, encode: Any, first: Any, x: Any, grow: bool) -> Any:
+        """Return a row, or a table, as `encode_row` and `encode_table` do, and take its columns if all went well."""
+        notices: Notices = {}
+        columns, k = self._columns_for(first), self.vocabulary.count
+        encoded, columns = encode(columns, x, self.owner, grow=grow, k=k, notices=notices)
+        if columns is not self.columns:
+            self.columns = columns
+            self.set_layout(columns.layout)
+        self.column_warnings = notices
+        return encoded
 
     def use_columns(self, columns: Columns) -> None:
         """Take these columns: the first, or those of now with new ones at the end."""
+        self.columns = self._checked_columns(columns)
+        self.set_layout(self.columns.layout)
+
+    def _checked_columns(self, columns: Columns) -> Columns:
+        """Return columns for as many labels as there are, if they fit what is known of rows."""
         columns = columns.for_labels(self.vocabulary.count)
         if not columns.n_dense and not columns.text_width:
             raise self.invalid("columns", "at least one that is a feature", columns)
@@ -296,8 +300,7 @@ class LearnerInputs:
                 or columns.to_dict()["columns"][: len(before)] != before
             ):
                 raise self.invalid("columns", "its own, with new ones at the end", columns)
-        self.columns = columns
-        self.set_layout(columns.layout)
+        return columns
 
     def warn(self) -> None:
         """Warn of columns that are not as declared, once of each."""
@@ -305,15 +308,3 @@ class LearnerInputs:
             if name not in self.warned:
                 self.warned.add(name)
                 warnings.warn(f"{self.owner}: {sentence}", ColumnWarning, stacklevel=4)
-
-    def checkpoint(self) -> Any:
-        """Return what `rollback` needs to undo a first row, or new names."""
-        return None if self.columns is None else self.columns.checkpoint(), self.n_features, self.layout
-
-    def rollback(self, checkpoint: Any) -> None:
-        """Forget the names and the layout that rows since ``checkpoint`` brought."""
-        columns, self.n_features, self.layout = checkpoint
-        if columns is None:
-            self.columns = None
-        elif self.columns is not None:
-            self.columns.rollback(columns)
