@@ -100,7 +100,7 @@ def test_parameters(params, message):
         ("RunnerUp", lambda labels, path: sa.explore.RunnerUp(set_size=1, labels=labels)),
         ("Arrays", lambda labels, path: sa.streams.Arrays([[1.0], [2.0]], ["a", "b"], labels=labels)),
         ("Labelling", lambda labels, path: sa.Labelling([{"n": 1.0}, {"n": 2.0}], labels=labels)),
-        ("Service", lambda labels, path: Service.open(path / "journal.db", labels=labels)),
+        ("superarm serve", lambda labels, path: Service.open(path / "journal.db", labels=labels)),
     ],
 )
 @pytest.mark.parametrize("kind", [set, frozenset])

@@ -40,7 +40,6 @@ from superarm.errors import SuperarmError
 from superarm.service import Client
 for attempt in (
     lambda: __import__("superarm.journal.store"),
-    lambda: __import__("superarm.play.app"),
     lambda: __import__("superarm.label.labelling"),
     lambda: Client("unix:/run/superarm.sock", retries=0).stats(),
 ):
@@ -70,7 +69,7 @@ def test_learners_streams_and_files_work_without_them(tmp_path: Path) -> None:
 
 def test_the_service_says_where_it_can_run(tmp_path: Path) -> None:
     assert without(REFUSED, tmp_path) == [
-        *3 * ["a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot"],
+        *2 * ["a journal needs Linux or macOS: it locks files and syncs folders as Windows cannot"],
         "unix: addresses need Linux or macOS: this system has no such sockets",
     ]
 

@@ -76,7 +76,7 @@ class Learner(Parametrised):
         *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
-        *("inputs_class", "vocabulary", "left_out", "scores_are_log_probabilities"),
+        *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
     core: Core | None = None  # the algorithm in compiled code; None before the first row
     provisional_core: cores.ProvisionalCore | None = None  # decides at a cursor while there is no core

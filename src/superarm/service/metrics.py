@@ -7,15 +7,17 @@ from itertools import accumulate
 from math import inf, isnan
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
-
+from superarm._extras import require_extra
 from superarm._types import JsonObject
 from superarm.http.access import Tokens
 from superarm.journal.snapshots import made_by
 from superarm.journal.totals import AGE_BUCKETS, Totals
 from superarm.service.views import oldest_pending_seconds
+
+require_extra("serve")
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest  # noqa: E402
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric  # noqa: E402
+from prometheus_client.registry import Collector  # noqa: E402
 
 if TYPE_CHECKING:
     from superarm.http.connection_limits import ConnectionTracker

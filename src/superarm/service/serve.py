@@ -20,8 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from uvicorn.loops.auto import auto_loop_factory
-
+from superarm._extras import require_extra
 from superarm.http.access import AccessControl, Tokens
 from superarm.http.connection_limits import Limits
 from superarm.http.json_logging import log_to_stderr
@@ -29,6 +28,9 @@ from superarm.http.listener import Listener, check_exposure
 from superarm.http.server import Server
 from superarm.service.application import Application
 from superarm.service.service import Service
+
+require_extra("serve")
+from uvicorn.loops.auto import auto_loop_factory  # noqa: E402
 
 log = logging.getLogger("superarm.service")
 
