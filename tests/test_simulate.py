@@ -361,3 +361,51 @@ def test_fewer_rounds_than_the_warm_up_are_no_coverage() -> None:
 def test_what_is_no_learner_is_refused_with_the_way_to_one(learner):
     with pytest.raises(InvalidInput, match=r"learner of simulate must be a Learner \(.* as a PlainLearner; "):
         sa.simulate(learner, "digits", 10)
+
+
+# ---------------------------------------------------------------- labels and columns of another order
+
+
+@pytest.mark.parametrize("names", [list("cab"), [7, 5, 6], ["6", "7", "5"]])
+def test_labels_in_another_order_are_matched_by_name(names):
+    """The same run as in the stream's order: by name, the learner is the same."""
+    rng = np.random.default_rng(0)
+    index = np.arange(300) % 3
+    rows = np.eye(3)[index] + rng.normal(size=(300, 3)) / 10
+    in_order = sorted(names)
+    stream = Arrays(rows, [in_order[i] for i in index])
+    traces, learners = [], []
+    for labels in (in_order, names):
+        learner = sa.SetLogit(labels=labels, set_size=1, explore="rank", seed=0)
+        traces.append(sa.simulate(learner, stream, 900))
+        learners.append(learner)
+    assert [trace.error_rate < 0.3 for trace in traces] == [True, True]
+    for learner in learners:
+        assert (learner.predict(rows) == np.array(in_order)[index]).mean() > 0.95
+    compared = sa.compare(learners[1:], stream, 900)
+    assert next(iter(compared.runs.values()))[0].error_rate < 0.3
+    promised = sa.SetLogit(labels=names, coverage=0.9)
+    assert [part.name for part in sa.simulate(promised, stream, 3000).by_label] == names
+
+
+def test_numbers_of_a_stream_without_names_are_matched_too():
+    stream = Arrays(np.tile(np.eye(3), (99, 1)), [0, 1, 2] * 99)
+    numbered = sa.SetLogit(labels=[2, 0, 1], set_size=1, explore="rank")
+    sa.simulate(numbered, stream, 600)
+    assert numbered.predict(np.eye(3)).tolist() == [0, 1, 2]
+    named = sa.SetLogit(labels=["ant", "bee", "cat"], set_size=1, explore="rank")  # names for its indices
+    sa.simulate(named, stream, 600)
+    assert named.predict(np.eye(3)).tolist() == ["ant", "bee", "cat"]
+
+
+def test_other_labels_and_columns_are_refused():
+    stream = Arrays(X, list("abcabc"))
+    with pytest.raises(
+        InvalidInput, match="labels of arrays must be those of the learner, in any order, got 'c'"
+    ):
+        sa.simulate(sa.SetLogit(labels=["a", "b", "z"], set_size=1), stream, 10)
+    frame = pl.DataFrame({"a": [1.0, 2.0], "b": [0.0, 2.0], "label": ["x", "y"]})
+    learner = sa.SetLogit(labels=["x", "y"], set_size=1)
+    sa.simulate(learner, frame, 10)
+    with pytest.raises(InvalidInput, match="columns of frame must be those that the learner knows"):
+        sa.simulate(learner, frame.select("b", "a", "label"), 10)

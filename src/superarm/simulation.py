@@ -22,6 +22,7 @@ from superarm.groups import GroupCoverage, Groups, coverage_by
 if TYPE_CHECKING:
     import polars
 
+    from superarm.data.labels import Label
     from superarm.learners import Learner
     from superarm.logs import Writer
     from superarm.streams import Chunk, Stream
@@ -226,7 +227,8 @@ def simulate(
     Args:
         learner: it continues from its present state.
         stream: where rows and labels come from; or a name or file, as `superarm.streams.open_data` takes;
-            or a data frame with a column ``label`` (`superarm.streams.from_frame` for any other name).
+            or a data frame with a column ``label`` (`superarm.streams.from_frame` for any other name). Where it and
+            the learner have names of labels, these must be the same, in any order.
         rounds: how many.
         seed: for the order of the stream; the learner's own by default.
         log: gets a row for each decision (`superarm.logs.Writer`); slower, with the same bits.
@@ -240,10 +242,7 @@ def simulate(
     if rounds < 1:
         raise InvalidInput.must("rounds", "simulate", "at least 1", rounds)
     stream = as_stream(stream)
-    _check_fit(learner, stream)
-    columns = getattr(stream, "columns", None)
-    if columns is not None and learner.inputs.layout is None:
-        learner.use_columns(columns)
+    label_index = _check_fit(learner, stream)
     seed = learner.seed if seed is None else seed
     promise = learner.coverage
     warm_up = 0 if promise is None else max(0, promise.warm_up - learner.round)
@@ -252,9 +251,10 @@ def simulate(
         checkpoint_rounds = np.union1d(checkpoint_rounds, [warm_up])
     counts = np.zeros((len(checkpoint_rounds), 4), np.int64)
     counts_so_far, seconds, done = np.zeros(4, np.int64), 0.0, 0
-    group_sums = _GroupSums.of_stream(stream, promise is not None)
+    group_sums = _GroupSums.of_stream(stream, learner.labels, promise is not None)
     with progress_bar(rounds, progress=progress) as tick:
-        for chunk in _chunks_between(checkpoint_rounds, stream.chunks(seed)):
+        chunks = (chunk._replace(y=label_index[chunk.y]) for chunk in stream.chunks(seed))
+        for chunk in _chunks_between(checkpoint_rounds, chunks):
             if done == 0:
                 learner.run(chunk.rows, chunk.y, chunk.order[:0])  # make its arrays off the clock
             n = len(chunk.order)
@@ -304,8 +304,8 @@ def as_stream(source: Stream | Any) -> Stream:
     return source
 
 
-def _check_fit(learner: Any, stream: Stream) -> None:
-    """Refuse a learner that cannot learn from a stream."""
+def _check_fit(learner: Any, stream: Stream) -> Array:
+    """Refuse a learner that cannot learn from a stream; return its index of each label of the stream."""
     from superarm.learners import Learner
 
     if not isinstance(learner, Learner):
@@ -315,6 +315,28 @@ def _check_fit(learner: Any, stream: Stream) -> None:
         if getattr(learner, size) not in (None, getattr(stream, size)):
             wanted = f"{getattr(stream, size)}, as {stream.name} has"
             raise InvalidInput.must(size, learner.owner, wanted, getattr(learner, size))
+    label_index = _label_indices(learner, stream)
+    columns, own = getattr(stream, "columns", None), learner.columns
+    if columns is not None and learner.inputs.layout is None:
+        learner.use_columns(columns)
+    elif columns and own and list(columns.kinds.items()) != list(own.kinds.items()):
+        wanted = "those that the learner knows (from_frame(…, columns=learner.columns))"
+        raise InvalidInput.must("columns", stream.name, wanted, columns)
+    return label_index
+
+
+def _label_indices(learner: Learner, stream: Stream) -> Array:
+    """Return the learner's index of each label of a stream: by name, if both have the same names in any order."""
+    in_order = np.arange(stream.n_labels)
+    if learner.labels is None:
+        return in_order
+    indices = [learner.vocabulary.index_of_text(name) for name in stream.labels or in_order]
+    if stream.labels is None and set(indices) == {None}:  # the learner's names for the stream's indices
+        return in_order
+    if None in indices:
+        unknown = (stream.labels or in_order)[indices.index(None)]
+        raise InvalidInput.must("labels", stream.name, "those of the learner, in any order", unknown)
+    return np.array(indices)
 
 
 def _chunks_between(checkpoint_rounds: Array, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -338,12 +360,12 @@ class _GroupSums:
         self.sums = np.zeros((len(groups), 3))  # rounds, hits, labels shown
 
     @classmethod
-    def of_stream(cls, stream: Stream, promised: bool) -> list[_GroupSums]:
-        """Return the sums by label, and by the groups of the stream if it has some; none without groups or promise."""
+    def of_stream(cls, stream: Stream, names: Sequence[Label] | None, promised: bool) -> list[_GroupSums]:
+        """Return the sums by label (``names``: the learner's), and by group; none without groups or promise."""
         groups: Groups | None = getattr(stream, "groups", None)
         if groups is None and not promised:
             return []
-        labels = stream.labels or range(stream.n_labels)
+        labels = names or stream.labels or range(stream.n_labels)
         by_label = cls("by_label", labels, None)
         return [by_label] if groups is None else [by_label, cls("by_group", *groups)]
 
