@@ -361,7 +361,7 @@ def test_a_small_size_breaks_the_promise_and_says_so() -> None:
 def test_parameters() -> None:
     assert rule_from(Cover(coverage=0.8, eta=0.2).to_dict(), "x") == Cover(coverage=0.8, eta=0.2)
     for wrong in (0.0, 1.0, True, "much", None):
-        with pytest.raises(InvalidInput, match="coverage of Cover must be between 0 and 1"):
+        with pytest.raises(InvalidInput, match="coverage of Cover must be above 0 and below 1"):
             Cover(coverage=wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"uniform of Cover must be below 1 - coverage = 0\.05"):
         Cover(coverage=0.95, uniform=0.05)
@@ -385,7 +385,7 @@ def test_the_rule_of_a_label_learner_chooses_as_the_learner_does(again: Any) -> 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, 1.5, True])
 def test_a_coverage_that_cannot_be_is_refused(coverage: Any) -> None:
     learner = sa.SetLogit(n_labels=5, n_features=2, coverage=0.9)
-    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1"):
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be above 0 and below 1"):
         learner.coverage_at(coverage)
 
 

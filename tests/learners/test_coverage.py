@@ -154,7 +154,7 @@ def test_predict_set_without_a_promise_goes_by_the_probabilities() -> None:
     assert max(map(len, found)) > 2  # set_size is no limit here,
     assert max(len(s) for s in one.predict_set(X[:300], 2, coverage=0.95)) == 2  # unless it is asked for
     assert one.predict_set(X[:5]).shape == (5, 2)
-    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1, got 95"):
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be above 0 and below 1, got 95"):
         one.predict_set(X[:3], coverage=95)
     with pytest.raises(InvalidInput, match="coverage of Perceptron must be left out: Perceptron was made"):
         sa.Perceptron(labels=NAMES, n_features=4).predict_set(X[:3], coverage=0.9)
@@ -310,7 +310,7 @@ def test_parameters() -> None:
     assert learner(set_size=6).set_size == 6
     assert "set_size" not in repr(learner())
     assert "set_size" not in repr(sa.SetLogit(n_labels=3))
-    with pytest.raises(InvalidInput, match="coverage of SetLogit must be between 0 and 1"):
+    with pytest.raises(InvalidInput, match="coverage of SetLogit must be above 0 and below 1"):
         learner(coverage=95)
     with pytest.raises(InvalidInput, match="set_size"):
         learner(set_size=7)

@@ -60,7 +60,7 @@ from superarm.parameters import check_int, check_number, check_share, is_number
 def check_coverage(coverage: Any, owner: str) -> float:
     """Return ``coverage``, if it can be the share of answers that are to be yes."""
     if not is_number(coverage) or not 0.0 < coverage < 1.0:
-        raise InvalidInput.must("coverage", owner, "between 0 and 1", coverage)
+        raise InvalidInput.must("coverage", owner, "above 0 and below 1", coverage)
     return float(coverage)
 
 

@@ -15,13 +15,14 @@ from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.data.labels import LabelVocabulary
 from superarm.errors import Description, InvalidInput
+from superarm.explore.cover import check_coverage
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
 from superarm.learners.registry import is_file_spec, make, make_rule, parse
-from superarm.parameters import check_int, check_number
+from superarm.parameters import check_int
 
 OWNER = "superarm serve"  # for messages
 # The default share of uniform sets of SetLogit and Scores. It costs
@@ -56,7 +57,7 @@ class JournalOptions:
             if options.get(name) is not None:
                 check_int(name, OWNER, options[name], least)
         if options.get("coverage") is not None:
-            check_number("coverage", OWNER, options["coverage"], 0.0, 1.0)
+            check_coverage(options["coverage"], OWNER)
         declared = None if columns is None else Columns.read(columns).to_dict()
         return cls(labels=None if names is None else list(names), columns=declared, **options)
 
@@ -84,7 +85,7 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
 
 def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
     """Return the meta and the first snapshot of a new journal."""
-    learner = _from_options(options) if model is None else _from_model(options, model)
+    learner = new_learner(options) if model is None else _from_model(options, model)
     now, fixed = time.time(), _fixed_by(learner)
     meta = {
         "kind": "service",
@@ -140,8 +141,8 @@ def _with_sizes(learner: Learner, options: JournalOptions) -> Learner:
     return learner
 
 
-def _from_options(options: JournalOptions) -> Learner:
-    """Return a new learner."""
+def new_learner(options: JournalOptions) -> Learner:
+    """Return the learner of a new journal that is made without a model; options that it cannot have are refused."""
     if options.labels is None:
         raise InvalidInput("superarm serve needs --labels for a new journal")
     spec, given = options.learner or "set-logit", options.given()

@@ -19,7 +19,7 @@ from superarm.http.access import AccessControl, Tokens
 from superarm.http.http_errors import HttpError, status_of
 from superarm.http.request import Receive, Request, Send
 from superarm.http.router import Route, Router
-from superarm.journal.create import JournalOptions
+from superarm.journal.create import JournalOptions, new_learner
 from superarm.parameters import check_bool, check_int, check_number
 from superarm.service import Service
 from superarm.service.metrics import RequestMetrics
@@ -165,7 +165,9 @@ def asgi(
     # refused now, and not with the first request
     Settings.parse(shadows=shadow, **{name: options[name] for name in options.keys() & settings})
     made_for = {field.name: options[field.name] for field in fields(JournalOptions) if field.name in options}
-    JournalOptions.parse(n_features=features, **made_for)
+    journal_options = JournalOptions.parse(n_features=features, **made_for)
+    if journal_options.labels is not None and options.get("model") is None:
+        new_learner(journal_options)
     for name, value in {"any_host": any_host, "log_requests": log_requests}.items():
         check_bool(name, "asgi", value)
     check_int("max_body", "asgi", max_body, 1)
