@@ -46,3 +46,10 @@ def test_a_frame_is_compared_on_as_it_is_simulated() -> None:
     found = sa.compare(["set-logit"], frame, rounds=300)
     alone = sa.SetLogit(labels=["big", "small"], scaling="standard")
     assert found.runs["set-logit"][0].error_rate == sa.simulate(alone, frame, 300).error_rate
+
+
+def test_a_class_in_place_of_a_learner_is_refused() -> None:
+    with pytest.raises(
+        InvalidInput, match="learners of compare must be learners, or names as on the command line"
+    ):
+        sa.compare([sa.SetLogit], "digits", rounds=10)  # type: ignore[list-item]

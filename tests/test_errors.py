@@ -172,7 +172,7 @@ def test_full_soba_too_large_for_memory():
     ("x", "message"),
     [
         ([1.0, 2.0], r"x of PA must be of length 3, got shape \(2,\)"),
-        (5.0, r"x of PA must be of length 3, got shape \(\)"),
+        (5.0, "x of PA must be of length 3, got 5.0"),
         ("abc", "x of PA must be 3 numbers, got 'abc'"),
         (csr_matrix(np.ones((2, 3))), r"x of PA must be one row, got shape \(2, 3\)"),
         (csr_matrix(np.ones((1, 4))), "X of PA must be a matrix with 3 columns"),

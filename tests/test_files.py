@@ -188,9 +188,15 @@ def test_a_write_that_fails_leaves_the_old_file(model, monkeypatch, call, failin
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     learner = sa.Perceptron(n_labels=2, n_features=1)
     with pytest.raises(
-        ModelFileError, match=r"path of a model file must be in a folder that is there, got '"
+        ModelFileError, match=r"path of a model file must be a file in an existing folder, got '"
     ):
         learner.save(tmp_path / "nodir" / "x.npz")
+    with pytest.raises(ModelFileError, match="must be a file in an existing folder"):
+        learner.save(tmp_path)  # a folder itself
+    with pytest.raises(
+        ModelFileError, match=r"path of a model file must be a path, or a file open .* got None"
+    ):
+        sa.load(None)
 
 
 def test_the_name_is_kept_as_given(tmp_path):

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.learners.registry import make
 from superarm.sklearn import SetFeedbackClassifier, SetPipeline, SetScorer
@@ -580,3 +581,13 @@ def test_sparse_output_of_a_column_transformer():
     decisions = model.decide(X)
     model.update(decisions, (decisions.labels == y[:, None]).any(axis=1))
     assert model.predict_set(X).shape == (400, 2)
+
+
+@pytest.mark.parametrize("learner", [sa.SetLogit, sa.SetLogit(n_labels=3)])
+def test_a_learner_is_named(learner):
+    X, y = people(30)
+    model = SetFeedbackClassifier(learner)
+    with pytest.raises(
+        InvalidInput, match="learner of superarm must be a name with parameters, as in 'set-logit:cov"
+    ):
+        model.fit(X, y)

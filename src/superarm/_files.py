@@ -40,6 +40,11 @@ def is_sqlite_file(path: Path) -> bool:
         return False
 
 
+def can_be_file(path: Path) -> bool:
+    """Return whether a file may be there: in a folder that exists, and not in place of a folder."""
+    return path.parent.is_dir() and not path.is_dir()
+
+
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
     """Let ``write(file)`` fill a new file, make it durable, and only then put it in place."""
     with atomic_path(Path(path)) as part, part.open("wb") as file:
@@ -106,8 +111,8 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     blob = np.frombuffer(text.encode(), np.uint8)
     if isinstance(path, str | PathLike):
-        if not Path(path).parent.is_dir():
-            raise ModelFileError.must("path", "a model file", "in a folder that is there", os.fspath(path))
+        if not can_be_file(Path(path)):
+            raise ModelFileError.must("path", "a model file", "a file in an existing folder", os.fspath(path))
         write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
     else:
         np.savez(path, header=blob, **arrays)
@@ -128,6 +133,8 @@ def open_npz(path: str | PathLike[str] | BinaryIO) -> Iterator[Any]:
 
 def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return header and arrays of a model file."""
+    if not isinstance(path, str | PathLike) and not hasattr(path, "read"):
+        raise ModelFileError.must("path", "a model file", "a path, or a file open for reading bytes", path)
     name = os.fspath(path) if isinstance(path, str | PathLike) else "an open file"
     try:
         with open_npz(path) as file:

@@ -16,6 +16,7 @@ from superarm._intervals import student_margin
 from superarm._progress import Progress, progress_bar
 from superarm.errors import InvalidInput, MissingExtra
 from superarm.groups import GroupCoverage, pool_coverage
+from superarm.learners import Learner
 from superarm.learners.registry import make, parse
 from superarm.parameters import parameters
 from superarm.simulation import NOT_WARM, RATES, Trace, as_stream, simulate
@@ -23,7 +24,6 @@ from superarm.simulation import NOT_WARM, RATES, Trace, as_stream, simulate
 if TYPE_CHECKING:
     import polars
 
-    from superarm.learners import Learner
     from superarm.logs import Writer
     from superarm.streams import Stream
 
@@ -196,6 +196,8 @@ def compare(
         if isinstance(given, str):
             usable = common if len(learners) == 1 else usable_options(given, common)
             given = make(given, **size_of(source), **usable)
+        elif not isinstance(given, Learner):
+            raise InvalidInput.must("learners", "compare", "learners, or names as on the command line", given)
         templates.append(given)
     runs: dict[str, tuple[Trace, ...]] = {}
     with progress_bar(rounds * len(numbers) * len(templates), progress=progress) as tick:

@@ -120,6 +120,8 @@ def must(parameter: str, owner: str, expected: str, got: object, *, choices: Ite
     'X of PA must be a matrix, got shape (3,)'
     """
     shown = str(got) if isinstance(got, Description | Exception) else repr(got)
+    if "\n" in shown:  # a frame, say
+        shown = " ".join(shown.split())
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return f"{parameter} of {owner} must be {expected}, got {shown}{_nearest(str(got), choices)}"

@@ -18,7 +18,7 @@ from superarm.data.cells import json_row
 from superarm.data.column import Column
 from superarm.data.columns import Columns
 from superarm.data.encoding import encode_row, max_text_width
-from superarm.data.inference import ColumnProfile, outcome_columns
+from superarm.data.inference import LIKELY_ID, ColumnProfile, outcome_columns
 from superarm.data.inference_messages import describe
 from superarm.data.labels import parse_label
 from superarm.data.tables import open_table
@@ -154,7 +154,7 @@ def test_ids_and_constants_are_taken_where_there_is_nothing_else() -> None:
     assert Columns.infer(rows, reserved=reserved).kinds == {"ticket": "words", "shop": "numbers"}
     more = [row | {"age": i % 9} for i, row in enumerate(rows)]
     columns = Columns.infer(more, reserved=reserved)
-    assert (columns.names, columns.likely_ids) == (["age"], ["ticket"])
+    assert (columns.names, columns.left_out["ticket"]) == (["age"], LIKELY_ID)
     assert columns.warnings == ["taken for ids: ticket (declared as text or words, they are features)"]
 
 

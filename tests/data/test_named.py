@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -445,7 +446,9 @@ def test_a_newcomers_frame() -> None:
     )
     y = frame["shop"].cat.codes.to_numpy()
     learner = sa.SetLogit(labels=LABELS, set_size=2)
-    with pytest.warns(sa.ColumnWarning, match="column 'note' is taken for an id: hardly any word twice"):
+    with pytest.warns(
+        sa.ColumnWarning, match="column 'note' is taken for an id: .* declared .learner.use_columns"
+    ):
         learner.run(frame, y)
     assert learner.columns.kinds == {
         "qty": "numbers",
@@ -551,3 +554,29 @@ def test_a_sparse_row_is_no_row_with_names() -> None:
     for x in (([0, 1], [1.0]), ([0], [1.0]), [1.0]):
         with pytest.raises(InvalidInput, match="x of SetLogit must be a row with names"):
             learner.decide(x)
+
+
+def test_columns_that_cannot_be_read_are_told_once():
+    frame = pd.DataFrame({"age": range(40), "city": ["Rome", "Oslo"] * 20})
+    frame["month"] = pd.period_range("2024-01", periods=40, freq="M")
+    frame["words"] = [["a", "b"]] * 40
+    learner = sa.SetLogit(labels=["x", "y"], set_size=1)
+    with pytest.warns(sa.ColumnWarning) as caught:
+        learner.decide_many(frame)
+    sentences = [str(one.message) for one in caught]
+    assert "SetLogit: column 'month' cannot be read (of type Period); it is left out" in sentences
+    assert "SetLogit: column 'words' cannot be read (lists); it is left out" in sentences
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner.decide_many(frame)
+
+
+def test_columns_are_not_written_into_no_folder(tmp_path):
+    columns = sa.Columns.infer([{"age": 1}, {"age": 2}])
+    for path in (tmp_path / "none" / "columns.json", tmp_path):
+        with pytest.raises(InvalidInput, match="path of columns must be a file in an existing folder, got"):
+            columns.write(path)
+    with pytest.raises(
+        InvalidInput, match=r"table of superarm must be a file, .* or a list of dicts, got NoneType"
+    ):
+        sa.Columns.infer(None)

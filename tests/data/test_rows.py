@@ -129,3 +129,27 @@ def test_a_pair_of_matrices_has_as_many_rows() -> None:
 def test_compiled_code_takes_only_what_it_can_read() -> None:
     with pytest.raises(TypeError, match="float32 matrix"):
         Rows(np.ones((2, 2)))
+
+
+def test_rows_without_a_width_are_as_wide_as_the_widest():
+    learner = sa.SetLogit(n_labels=3, seed=0)
+    decisions = learner.decide_many([sa.Row(sparse=([1], [1.0])), sa.Row(sparse=([5], [1.0]))])
+    assert (len(decisions), learner.n_features) == (2, 6)
+    assert len(learner.decide_many([sa.Row(sparse=([0], [1.0]))])) == 1  # of the learner's width from then on
+
+
+@pytest.mark.parametrize("X", [["card lost", "no"], {"text": "card"}, iter([{"a": 1}]), None, []])
+def test_what_rows_may_be_is_said(X):
+    learner = sa.SetLogit(n_labels=3)
+    for method in (learner.decide_many, learner.predict):
+        with pytest.raises(
+            InvalidInput, match=r"X of SetLogit must be .*, or a data frame or a list of dicts, got"
+        ):
+            method(X)
+    with pytest.raises(
+        InvalidInput, match="x of SetLogit must be a row of numbers, or a dict with names, got None"
+    ):
+        learner.decide(None)
+    learner.decide([1.0, 2.0])
+    with pytest.raises(InvalidInput, match="dense or SciPy sparse, got 'a'"):
+        learner.predict("a")

@@ -7,6 +7,7 @@ import pytest
 from label_jobs import DIGITS, add_answers, digit_rows, noisy_rows, small_job
 
 import superarm as sa
+from superarm.errors import InvalidInput
 from superarm.label.answers import Answer, AnswerTable
 from superarm.label.error_rates import PersonErrorRates
 from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
@@ -99,6 +100,26 @@ def test_a_few_rows_with_right_answers_are_not_called_doubtful(target: float) ->
         "by the estimate the target of 0.99 is met, but these answers are too few to be sure" in str(progress)
     ) is (target == 0.99)
     assert progress.target_met is (target == 0.9)
+
+
+def test_a_target_of_1_that_is_missed_blames_no_answers() -> None:
+    job = sa.Labelling([{"text": f"word{i % 3} x{i}"} for i in range(12)], labels=["a", "b", "c"], target=1)
+    while (question := job.ask()) is not None:
+        job.answer(question, label="abc"[question.row % 3])
+    progress = job.progress()
+    assert not progress.target_met
+    assert "missed: by the estimate more than 1 label in 1,000 may be wrong" in str(progress)
+    assert "contradict" not in str(progress)
+
+
+def test_people_have_names_and_one_column_may_be_shown() -> None:
+    rows = [{"text": "good", "n": 1}, {"text": "bad", "n": 2}]
+    job = sa.Labelling(rows, labels=["a", "b"], show="text")
+    with pytest.raises(InvalidInput, match=r"by of Labelling must be a person: .* got 3"):
+        job.ask(by=3)  # type: ignore[arg-type]
+    assert list(job.ask().values) == ["text"]
+    with pytest.raises(InvalidInput, match=r"or a list of dicts, got an empty list"):
+        sa.Labelling([], labels=["a", "b"])
 
 
 def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:

@@ -150,6 +150,17 @@ def test_through_a_frame_and_back(sparse: bool, names: Any) -> None:
     assert "x" not in stored.to_frame(rows=False).columns
 
 
+@pytest.mark.parametrize("hits", [{0: True, 1: False}, {True, False}])
+def test_answers_without_an_order_are_refused(hits: Any) -> None:
+    learner = sa.SetLogit(n_labels=3)
+    decisions = learner.decide_many(np.eye(2))
+    with pytest.raises(
+        FeedbackError, match=r"hits of SetLogit must be a list with one for each decision, got \{"
+    ):
+        learner.update_many(decisions, hits)
+    assert learner.update_many(decisions, [True, False]) == 2
+
+
 def test_wrong_answers_are_refused_as_a_whole() -> None:
     X, _ = data(8)
     learner, other = (sa.SetLogit(labels=LABELS, set_size=2) for _ in range(2))

@@ -11,6 +11,7 @@ import pytest
 from lab_kit import run
 
 import superarm as sa
+from superarm.data.inference import LIKELY_ID
 from superarm.errors import InvalidInput
 from superarm.logs import Log, LogColumns, Policy, Writer, evaluate, summarize, train
 
@@ -289,6 +290,6 @@ def test_ids_in_x_are_left_out_as_those_in_columns_are(tmp_path):
     in_columns = [x | answer for x, answer in zip(rows, answers, strict=True)]
     found = [summarize(Log(table)).feature_columns for table in (in_x, in_columns)]
     assert [columns.names for columns in found] == [["f0", "city"]] * 2
-    assert [columns.likely_ids for columns in found] == [["ticket"]] * 2
+    assert [columns.left_out["ticket"] for columns in found] == [LIKELY_ID] * 2
     declared = Log(in_x, columns=LogColumns(kinds={"ticket": "words"}))
     assert summarize(declared).feature_columns.names == ["ticket", "f0", "city"]

@@ -183,7 +183,7 @@ def check_output(
 
 def columns_file(model: Path) -> Path:
     """Return the file of columns beside a model file."""
-    return model.with_suffix(".columns.json")
+    return model.parent / f"{model.stem}.columns.json"
 
 
 def save_model(learner: Learner, path: Path) -> str:

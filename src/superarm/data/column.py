@@ -150,7 +150,7 @@ def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
             return DATES, when
         return TEXT if is_text(value) else WORDS, value or None
     if is_vector(value):
-        wanted = "in the first row, or declared (columns=): a vector needs features of its own"
+        wanted = "in the first row, or declared (learner.use_columns): a vector needs features of its own"
         raise InvalidInput.must(f"x[{name!r}]", owner, wanted, Description("a new vector"))
     return NUMBERS, check_value(value, name, owner)
 

@@ -24,7 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from superarm._files import read_model, write_atomically
+from superarm._files import can_be_file, read_model, write_atomically
 from superarm.data.cells import json_row, parse_vector
 from superarm.data.column import (
     BOOLEAN,
@@ -38,7 +38,7 @@ from superarm.data.column import (
     is_vector,
 )
 from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
-from superarm.data.inference import LIKELY_ID, MANY_WORDS, column_profiles, select_features
+from superarm.data.inference import MANY_WORDS, column_profiles, select_features
 from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, records
@@ -219,6 +219,8 @@ class Columns:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
+        if not can_be_file(Path(path)):
+            raise InvalidInput.must("path", "columns", "a file in an existing folder", str(path))
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         write_atomically(path, lambda file: file.write(text.encode()))
 
@@ -298,11 +300,6 @@ class Columns:
     def descriptions(self) -> dict[str, str]:
         """What each column is taken as, in words."""
         return {name: self._descriptions.get(name, column.kind) for name, column in self.columns.items()}
-
-    @property
-    def likely_ids(self) -> list[str]:
-        """Columns of words that were left out, since hardly any word occurs twice."""
-        return [name for name, why in self.left_out.items() if why == LIKELY_ID]
 
     def __len__(self) -> int:
         return len(self.columns)

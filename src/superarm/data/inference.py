@@ -43,6 +43,7 @@ MANY_WORDS = 1024  # different words, from which on a column of words is hashed 
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
 LIKELY_ID = "an id: hardly any word twice"
+UNREADABLE = LISTS, OF_TYPE = "lists", "of type "  # how reasons begin to leave out values that cannot be read
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
 OUTCOME_NAMES = frozenset(
@@ -268,7 +269,7 @@ class ColumnProfile:
         if self.n_by_kind[None]:
             return _describe_type(self._values[self._kinds.index(None)])
         if len(self.vector_lengths) > 1 or (self.n_by_kind[VECTOR] and self.kind != VECTOR):
-            return "lists"
+            return LISTS
         if wanted or self.is_declared:
             return ""
         if not self.n_filled:
@@ -373,7 +374,7 @@ def _kind(value: Any) -> str | None:
 
 def _describe_type(value: Any) -> str:
     is_list = isinstance(value, list | tuple | np.ndarray)
-    return "lists" if is_list else f"of type {type(value).__name__}"
+    return LISTS if is_list else f"{OF_TYPE}{type(value).__name__}"
 
 
 def _is_whole(value: Any) -> bool:

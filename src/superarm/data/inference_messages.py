@@ -7,7 +7,7 @@ from typing import Any
 
 from superarm.data.cells import describe_ambiguous, is_missing
 from superarm.data.column import DATES, NUMBERS, TEXT, VECTOR, WORDS, ColumnKinds
-from superarm.data.inference import ENOUGH_ROWS, LIKELY_ID, MAJORITY, ColumnProfile
+from superarm.data.inference import ENOUGH_ROWS, LIKELY_ID, MAJORITY, UNREADABLE, ColumnProfile
 from superarm.data.labels import Label
 
 
@@ -81,6 +81,16 @@ def inference_warnings(
             f"1/2/2024 is read as 1 February, since no cell shows the order; for 2 January {remedy}"
         )
     return warnings
+
+
+def left_out_warnings(left_out: Mapping[str, str]) -> dict[str, str]:
+    """Return a sentence for each column that is left out for what it holds: likely ids, and what cannot be read."""
+    taken_for_id = f"is taken for {LIKELY_ID}; it is left out, unless declared (learner.use_columns)"
+    return {
+        name: f"column {name!r} {taken_for_id if why == LIKELY_ID else f'cannot be read ({why}); it is left out'}"
+        for name, why in left_out.items()
+        if why == LIKELY_ID or why.startswith(UNREADABLE)
+    }
 
 
 def leak_warnings(

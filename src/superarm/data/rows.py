@@ -16,6 +16,7 @@ from superarm.errors import Description, InvalidInput
 from superarm.native.rows import RowBlock
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
+MATRIX = "a matrix of numbers, dense or SciPy sparse"
 
 Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
 
@@ -169,15 +170,18 @@ def layout_of(row: AnyRow) -> Layout:
 # ---------------------------------------------------------------- one row
 
 
-def as_row(x: Any, n_features: Width, owner: str) -> AnyRow:
-    """Return a checked copy of one row. (NaN and inf are found in the scores, which cost nothing extra.)"""
+def as_row(x: Any, n_features: Width, owner: str, or_else: str = "") -> AnyRow:
+    """Return a checked copy of one row; ``or_else``: what else it may be, for messages.
+
+    (NaN and inf are found in the scores, which cost nothing extra.)
+    """
     if type(x) is not np.ndarray:
         if isinstance(x, Row):
             return _checked_copy(x, n_features, owner)
         if is_sparse(x):
             width = n_features[1] if isinstance(n_features, tuple) else n_features
             return Row.from_parts(NO_VALUES, *_sparse_part(x, width, owner))
-    return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner)
+    return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner, or_else)
 
 
 def _checked_copy(x: Row, n_features: Width, owner: str) -> AnyRow:
@@ -195,18 +199,19 @@ def _checked_copy(x: Row, n_features: Width, owner: str) -> AnyRow:
     return Row.from_parts(dense, *_sparse_part((x.indices, x.values), width, owner)) if width else dense
 
 
-def _dense_row(x: Any, length: int | None, owner: str) -> Array:
+def _dense_row(x: Any, length: int | None, owner: str, or_else: str = "") -> Array:
     try:
         with np.errstate(over="ignore"):  # too large for float32: the infinity is refused with the rest
             row = np.array(x, np.float32)
     except (TypeError, ValueError) as error:
         wanted = "numbers" if length is None else f"{length} numbers"
-        raise InvalidInput.must("x", owner, wanted, x) from error
+        raise InvalidInput.must("x", owner, f"{wanted}{or_else}", x) from error
     if row.ndim == 2 and len(row) == 1:
         row = row[0]
     if row.ndim != 1 or length not in (None, len(row)):
         wanted = "a row of numbers" if length is None else f"of length {length}"
-        raise InvalidInput.must("x", owner, wanted, Description(f"shape {row.shape}"))
+        got = Description(f"shape {row.shape}") if row.ndim else x
+        raise InvalidInput.must("x", owner, f"{wanted}{or_else}", got)
     return row
 
 
@@ -267,9 +272,12 @@ def densify(row: AnyRow, d: int) -> Array:
 # ---------------------------------------------------------------- many rows
 
 
-def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
-    """Return a checked matrix; arrays that fit are not copied, and `Rows` are not checked again."""
-    rows = X if isinstance(X, Rows) else _checked_rows(X, owner)
+def as_rows(X: Any, n_features: Width, owner: str, or_else: str = "") -> Rows:
+    """Return a checked matrix; arrays that fit are not copied, and `Rows` are not checked again.
+
+    ``or_else``: what else X may be, for messages.
+    """
+    rows = X if isinstance(X, Rows) else _checked_rows(X, n_features, owner, f"{MATRIX}{or_else}")
     width = rows.layout.n_features
     if n_features in (None, width):
         return rows
@@ -283,19 +291,21 @@ def as_rows(X: Any, n_features: Width, owner: str) -> Rows:
     raise InvalidInput.must("X", owner, wanted, Description(f"shape {shapes}"))
 
 
-def _checked_rows(X: Any, owner: str) -> Rows:
+def _checked_rows(X: Any, n_features: Width, owner: str, wanted: str) -> Rows:
     if isinstance(X, list) and X and isinstance(X[0], Row):
-        return stack([as_row(x, None, owner) for x in X], None)
+        rows = [as_row(x, n_features, owner) for x in X]
+        widest = np.max([layout_of(row) for row in rows], axis=0)
+        return stack(rows, Layout(*widest.tolist()))
     if not is_sparse(X):
-        return Rows(_dense(X, owner))
+        return Rows(_dense(X, owner, wanted))
     if type(X) is tuple and hasattr(X[1], "tocsr") and not hasattr(X[0], "tocsr"):
-        dense, sparse = _dense(X[0], owner), _sparse(X[1], owner)
+        dense, sparse = _dense(X[0], owner, wanted), _sparse(X[1], owner)
         if len(dense) != len(sparse[2]) - 1:
             got = Description(f"{len(dense)} and {len(sparse[2]) - 1} rows")
             raise InvalidInput.must("X", owner, "a pair of matrices with as many rows", got)
         return Rows(dense, *sparse)
     if not hasattr(X, "tocsr"):
-        raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X)
+        raise InvalidInput.must("X", owner, wanted, X)
     return Rows(None, *_sparse(X, owner))
 
 
@@ -313,12 +323,14 @@ def _sparse(X: Any, owner: str) -> tuple[Array, Array, Array, int]:
     return indices, values, np.ascontiguousarray(csr.indptr, np.int64), width
 
 
-def _dense(X: Any, owner: str) -> Array:
+def _dense(X: Any, owner: str, wanted: str) -> Array:
     try:
         with np.errstate(over="ignore"):
             dense = np.ascontiguousarray(X, np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput.must("X", owner, "a matrix of numbers, dense or SciPy sparse", X) from error
+        raise InvalidInput.must("X", owner, wanted, X) from error
+    if np.ndim(X) == 0 or (isinstance(X, list) and not X):
+        raise InvalidInput.must("X", owner, wanted, X)
     if np.ndim(X) != 2:
         got = Description(f"shape {np.shape(X)}")
         raise InvalidInput.must("X", owner, "a matrix with two dimensions", got)

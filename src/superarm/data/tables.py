@@ -306,7 +306,7 @@ def first_cells(table: Any, count: int) -> dict[str, list[Cell]]:
     if isinstance(table, str | PathLike):
         table = open_table(table).valid_rows()
     if not isinstance(table, Mapping) and not is_frame(table):
-        rows = table if isinstance(table, Iterator) else records(table)
+        rows = table if isinstance(table, Iterator) else open_table(table).rows()
         table = list(islice(rows, count))
     return {name: cell_list(column[:count]) for name, column in columns_of(table)[0].items()}
 

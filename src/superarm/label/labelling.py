@@ -43,7 +43,7 @@ class Labelling(LabellingResults):
         target: the share of labels that shall be right; 1 looks at every row. 0.99.
         yes_no: ask "is it one of these?" in place of "which of these?". False.
         max_labels: how many labels a question shows at most. 5.
-        show: the columns that people see. All.
+        show: the column or columns that people see. All.
         second_opinion_share: the share of rows that are asked about a second time, of somebody else where there are
             several. 0.
         vectors: an .npy with a vector for each row.
@@ -67,7 +67,7 @@ class Labelling(LabellingResults):
         target: float | None = None,
         yes_no: bool | None = None,
         max_labels: int | None = None,
-        show: Sequence[str] | None = None,
+        show: Sequence[str] | str | None = None,
         second_opinion_share: float | None = None,
         vectors: str | Path | None = None,
         kinds: ColumnKinds | None = None,

@@ -26,7 +26,8 @@ def _is_single_line(name: str) -> bool:
 
 def check_person(name: str, owner: str = OWNER) -> str:
     """Return the name of a person, which may be empty. Exports list names between commas, and the table as one."""
-    if "," in name or name != name.strip() or name == TABLE_AS_PERSON or not _is_single_line(name):
+    is_name = isinstance(name, str) and "," not in name and name == name.strip() and _is_single_line(name)
+    if not is_name or name == TABLE_AS_PERSON:
         limit = f"a name of at most {MAX_NAME:,} characters on one line, without commas, and not {TABLE_AS_PERSON!r}"
         raise InvalidInput.must("by", owner, f"a person: {limit}", name)
     return name

@@ -15,7 +15,7 @@ from superarm.label.answers import NO_LABEL, AnswerTable
 from superarm.label.error_estimator import ErrorEstimator
 from superarm.label.labelling_journal import LabellingSettings
 from superarm.label.names import TABLE_AS_PERSON
-from superarm.label.planner import QuestionPlanner
+from superarm.label.planner import MAX_WRONG_AT_1, QuestionPlanner
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
@@ -86,7 +86,10 @@ class LabellingProgress:
         if self.wrong is not None and self.wrong <= 1.0 - self.target:  # only the upper bound is above it
             unsure = f"by the estimate the target of {self.target:g} is met, but these answers are too few to be sure"
             return f"{unsure}. Second opinions would help ({SECOND_OPINIONS})"
-        missed = f"the target of {self.target:g} was missed: too many answers are doubtful, or contradict each other"
+        why = "too many answers are doubtful, or contradict each other"
+        if self.target >= 1.0:
+            why = f"by the estimate more than {1_000 * MAX_WRONG_AT_1:g} label in 1,000 may be wrong"
+        missed = f"the target of {self.target:g} was missed: {why}"
         remedy = f"Second opinions would help ({SECOND_OPINIONS}), or the last word on such rows"
         return f"{missed}. {remedy}"
 

@@ -269,9 +269,10 @@ class RowsToLabel:
         ]
         return items
 
-    def check_columns(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that people are to see; an error if there is none of that name."""
+    def check_columns(self, names: Sequence[str] | str) -> list[str]:
+        """Return the columns that people are to see (one, or a list); an error if there is none of that name."""
         columns = self.cells[0]
+        names = [names] if isinstance(names, str) else names
         for name in names:
             if name not in columns:
                 wanted = f"among {', '.join(columns)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -94,7 +94,9 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
         raise FeedbackError.must("answers", owner, wanted, Description(" and ".join(kinds) or "neither"))
-    if not np.iterable(values):
+    if not np.iterable(values) or isinstance(
+        values, Mapping | Set
+    ):  # of these, the keys would be taken, in any order
         raise FeedbackError.must(f"{kind}s", owner, "a list with one for each decision", values)
     column = np.asarray(values) if kind == "hit" else None
     given: Any

@@ -16,6 +16,7 @@ from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
 from superarm.data.encoding import Notices, encode_row, encode_table, is_matrix
 from superarm.data.inference import ENOUGH_ROWS
+from superarm.data.inference_messages import left_out_warnings
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
@@ -146,7 +147,8 @@ class LearnerInputs:
             is_pair = isinstance(x, tuple) and np.ndim(x[0]) == 1  # a sparse row: indices and values
             if is_pair or np.shape(x) != (self.columns.n_dense,):
                 raise self.invalid("x", "a row with names, as its first row was", x)
-        row = as_row(x, self.n_features, self.owner)
+        or_else = ", or a dict with names" if self.layout is None else ""
+        row = as_row(x, self.n_features, self.owner, or_else)
         layout = self.layout or self._declared_layout(layout_of(row))
         row = conform_row(row, layout, self.owner)
         if self.layout is None:
@@ -161,7 +163,9 @@ class LearnerInputs:
             rows: Rows = self._encode_named(encode_table, X, X, grow)
             self.warn()
             return rows
-        rows = as_rows(X, self.n_features, self.owner)
+        takes_names = self.layout is None or self.columns is not None
+        or_else = ", or a data frame or a list of dicts" if takes_names else ""
+        rows = as_rows(X, self.n_features, self.owner, or_else)
         if self.layout is None:
             self.set_layout(rows.layout)
         assert self.layout is not None
@@ -258,10 +262,7 @@ class LearnerInputs:
                 raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
                 columns = self._checked_columns(Columns.infer(X))
-                self.column_warnings |= {
-                    name: f"column {name!r} is taken for {columns.left_out[name]}; it is left out (columns=)"
-                    for name in columns.likely_ids
-                }
+                self.column_warnings |= left_out_warnings(columns.left_out)
                 self.warn()
                 return columns
             return self._checked_columns(Columns.open_for(X, self.n_features, self.owner))

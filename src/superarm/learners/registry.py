@@ -40,6 +40,9 @@ def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
     >>> parse("mc-dbf:estimate=set,gamma=0.2")
     (<class 'superarm.learners.mcdbf.MCDBF'>, {'estimate': 'set', 'gamma': 0.2})
     """
+    if not isinstance(spec, str):
+        wanted = "a name with parameters, as in 'set-logit:coverage=0.9'"
+        raise InvalidInput.must("learner", "superarm", wanted, spec)
     name, _, rest = spec.partition(":")
     if is_file_spec(spec):
         class_name, _, rest = rest.partition(":")
