@@ -56,6 +56,7 @@ def test_the_template():
         ({"n_labels": 1}, "n_labels of MCDBF must be a whole number of at least 2, got 1"),
         ({"n_labels": None}, "n_labels of MCDBF must be a whole number of at least 2, got None"),
         ({"n_labels": 2.5}, "n_labels of MCDBF must be a whole number of at least 2, got 2.5"),
+        ({"n_labels": None, "labels": ["a"]}, "labels of MCDBF must be at least two, got"),
         ({"n_labels": True}, "n_labels of MCDBF must be a whole number of at least 2, got True"),
         ({"n_labels": 2**62}, "n_labels of MCDBF must be below 2"),
         ({"n_features": 0}, "n_features of MCDBF must be a whole number of at least 1, got 0"),
@@ -358,3 +359,8 @@ def test_overflow_of_the_scores():
     with pytest.raises(WeightsOverflow, match="scores of Perceptron"):
         learner.predict([[1.0, 1.0, 0.0]])
     assert learner.rank([1.0, 0.0, 0.0])[0] == 1
+
+
+def test_far_words_are_not_guessed():
+    assert "did you mean" not in must("column", "a.csv", "one of", "nope", choices=["opened", "team"])
+    assert "did you mean 'opened'" in must("column", "a.csv", "one of", "open", choices=["opened", "team"])

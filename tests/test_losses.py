@@ -216,3 +216,9 @@ def test_the_posterior_in_pytorch() -> None:
     given = example()
     made = posterior(*map(torch.tensor, given), false_no=0.1)
     assert np.allclose(made.numpy(), posterior(*given, false_no=0.1), atol=1e-9)
+
+
+@pytest.mark.parametrize("function", [set_nll, posterior])
+def test_logits_that_are_no_numbers_are_refused(function):
+    with pytest.raises(InvalidInput, match=r"logits of .* must be numbers, got NaN among them"):
+        function(np.array([[np.nan, 0.0, 1.0]]), [[0]], [True])

@@ -130,7 +130,7 @@ def must(parameter: str, owner: str, expected: str, got: object, *, choices: Ite
 def _nearest(word: str, choices: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    nearest = get_close_matches(word, choices, 1)
+    nearest = get_close_matches(word, choices, 1, cutoff=0.7)
     return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 

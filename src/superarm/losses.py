@@ -107,6 +107,8 @@ def _validate(
         raise InvalidInput.must(
             "false_yes and false_no", owner, "at least 0, and below 1 together", (false_yes, false_no)
         )
+    if isinstance(logits, np.ndarray) and np.isnan(logits).any():
+        raise InvalidInput.must("logits", owner, "numbers", Description("NaN among them"))
     if len(logits.shape) != 2:
         raise InvalidInput.must("logits", owner, "n x k", Description(f"shape {tuple(logits.shape)}"))
     mask = _shown_mask(xp, logits, shown, owner)

@@ -161,3 +161,10 @@ def test_an_option_that_may_be_repeated_is_a_word_or_a_list_in_a_config(
         assert code == 2
         assert "nobody" in told
         assert "iterable" not in told
+
+
+def test_a_folder_as_output_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any) -> None:
+    monkeypatch.chdir(place)
+    code, told = run_main("train", "log.csv", "--output", ".")
+    assert code == 2
+    assert "--output of superarm train must be a file, got the folder ." in told

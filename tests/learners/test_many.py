@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
@@ -148,6 +149,29 @@ def test_through_a_frame_and_back(sparse: bool, names: Any) -> None:
     learners[1].update_many(back, hits)
     assert bits(learners[0]) == bits(learners[1])
     assert "x" not in stored.to_frame(rows=False).columns
+
+
+def test_labels_of_mixed_types_stay_as_they_are() -> None:
+    learner, X = sa.SetLogit(labels=[1, "a", 2], set_size=2), np.eye(3)
+    best = {type(learner.rank(x)[0]) for x in X}
+    decisions = learner.decide_many(X)
+    assert {type(label) for label in learner.predict(X)} == best
+    assert decisions.labels.tolist() == [list(decision.labels) for decision in decisions]
+    assert {type(label) for label in decisions.labels.flat} == {int, str}
+    frame = decisions.to_frame()  # whose columns have one type
+    assert frame["labels"].to_list() == [[str(label) for label in row] for row in decisions.labels]
+    back = Decisions.from_frame(frame, learner.vocabulary)
+    assert back.labels.tolist() == decisions.labels.tolist()
+    assert learner.update_many(back, [True, False, None]) == 2
+
+
+def test_whole_floats_are_labels_as_pandas_has_them_in_columns_with_gaps() -> None:
+    learner = sa.SetLogit(labels=pd.Series([1, 2, 3, None]).dropna().unique())
+    assert learner.labels == (1, 2, 3)
+    decisions = learner.decide_many(np.eye(3))
+    assert learner.update_many(decisions, labels=pd.Series([1, None, 3])) == 2
+    with pytest.raises(FeedbackError, match=r"labels of SetLogit must be known labels or None, got 2.5"):
+        learner.update_many(decisions[1:2], labels=[2.5])
 
 
 @pytest.mark.parametrize("hits", [{0: True, 1: False}, {True, False}])

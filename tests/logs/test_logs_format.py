@@ -211,7 +211,11 @@ def test_bad_rows_of_csv_and_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (GOOD, LogColumns(hit="clicked"), "labels column of .* must be one of age, income, slot1"),
+        (
+            GOOD,
+            LogColumns(hit="clicked"),
+            r"labels column of .* must be one of age, income, slot1.*\(--labels-column, LogColumns\(labels=…\)\), got",
+        ),
         (GOOD, LogColumns(labels=("slot1",)), "hit column of .* must be one of age"),
         (GOOD, LogColumns(labels=("slot1",), hit="clicked", features=("x",)), "features columns of .* among"),
         ("labels,hit\na;b,1\n", LogColumns(), "features of .* must be an x column, columns of numbers"),

@@ -110,6 +110,16 @@ def test_a_label_column_is_for_tables_only(tmp_path):
             open_data(source, label="y")
 
 
+def test_the_ending_is_refused_before_its_options(tmp_path):
+    (tmp_path / "f.xlsx").touch()
+    with pytest.raises(
+        InvalidInput, match=r"data of superarm must be a name or a file ending in .npz, .parquet"
+    ):
+        open_data(str(tmp_path / "f.xlsx"), label="team")
+    with pytest.raises(InvalidInput, match="data of superarm must be a file or one of"):
+        open_data("nope.xlsx", label="team")
+
+
 @pytest.mark.parametrize("keys", ["A", "X", "y", "x_train"])
 def test_npz_without_rows_or_labels_is_refused(tmp_path, keys):
     np.savez(tmp_path / "a.npz", **{keys: np.zeros(3)})

@@ -43,7 +43,7 @@ MANY_WORDS = 1024  # different words, from which on a column of words is hashed 
 MEAN_TEXT_WORDS, TEXT_SHARE = 2.5, 0.2  # words of a text on average, and the share of different ones
 SCALARS = (NUMBERS, BOOLEAN, DATES, WORDS)
 LIKELY_ID = "an id: hardly any word twice"
-UNREADABLE = LISTS, OF_TYPE = "lists", "of type "  # how reasons begin to leave out values that cannot be read
+OF_NO_KIND = LISTS, OF_TYPE = "lists", "of type "  # how reasons begin to leave out values that cannot be read
 ID_NAME = re.compile(r"(^|[_ .])(id|ids|uuid|guid|key|index|idx)$|[a-z]I[dD]$", re.IGNORECASE)
 # columns of a log that are only known after the decision, whatever else they are called for
 OUTCOME_NAMES = frozenset(

@@ -7,7 +7,7 @@ from typing import Any
 
 from superarm.data.cells import describe_ambiguous, is_missing
 from superarm.data.column import DATES, NUMBERS, TEXT, VECTOR, WORDS, ColumnKinds
-from superarm.data.inference import ENOUGH_ROWS, LIKELY_ID, MAJORITY, UNREADABLE, ColumnProfile
+from superarm.data.inference import ENOUGH_ROWS, LIKELY_ID, MAJORITY, OF_NO_KIND, ColumnProfile
 from superarm.data.labels import Label
 
 
@@ -89,7 +89,7 @@ def left_out_warnings(left_out: Mapping[str, str]) -> dict[str, str]:
     return {
         name: f"column {name!r} {taken_for_id if why == LIKELY_ID else f'cannot be read ({why}); it is left out'}"
         for name, why in left_out.items()
-        if why == LIKELY_ID or why.startswith(UNREADABLE)
+        if why == LIKELY_ID or why.startswith(OF_NO_KIND)
     }
 
 

@@ -22,9 +22,7 @@ def to_label(value: Cell) -> Label | None:
     >>> to_label(np.float64(3)), to_label(0.5), to_label("3"), to_label(float("nan"))
     (3, '0.5', '3', None)
     """
-    value = to_python(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
+    value = _whole_or_as_is(value)
     return value if value is None or type(value) is int else str(value)
 
 
@@ -109,7 +107,7 @@ class LabelVocabulary:
             self._index: dict[Label, int] = {}
             return
         check_ordered(names, owner)
-        known = tuple(to_python(name) for name in names)
+        known = tuple(_whole_or_as_is(name) for name in names)
         if not all(type(n) in (str, int) for n in known) or len(set(known)) != len(known):
             raise InvalidInput.must("labels", owner, "distinct strings or whole numbers", names)
         if len({str(name) for name in known}) != len(known):  # a file cannot tell 1 from "1"
@@ -132,7 +130,8 @@ class LabelVocabulary:
         named = cls(_as_list(labels, "labels", owner, "a list of names"), owner)
         if n_labels not in (None, named.count):
             raise InvalidInput.must("n_labels", owner, f"left out or {named.count}, as labels has", n_labels)
-        check_int("n_labels", owner, named.count, 2)
+        if named.count < 2:
+            raise InvalidInput.must("labels", owner, "at least two", labels)
         return named
 
     def __len__(self) -> int:
@@ -142,7 +141,7 @@ class LabelVocabulary:
         """Return the index of a label; ``None`` if there is no such label."""
         if type(label) is str:  # the most frequent case; without names there are none
             return self._index.get(label)
-        label = to_python(label)
+        label = _whole_or_as_is(label)
         if self.names is None:
             return label if type(label) is int and 0 <= label < self.count else None
         return self._index.get(label) if type(label) in (str, int) else None
@@ -178,8 +177,21 @@ class LabelVocabulary:
         return indices if names is None else [names[i] for i in indices]
 
     def decode_array(self, indices: Array) -> Array:
-        """Return the labels with these indices, in an array of the same shape."""
-        return indices if self.names is None else np.array(self.names)[indices]
+        """Return the labels with these indices, in an array of the same shape: of objects, if their types are mixed."""
+        return (
+            indices
+            if self.names is None
+            else np.array(self.names, object if self.is_mixed else None)[indices]
+        )
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some names are strings and some are whole numbers."""
+        return len({type(name) for name in self.names or ()}) > 1
+
+    def of_one_type(self) -> LabelVocabulary:
+        """Return these labels as a column of a table has them: mixed ones as strings."""
+        return LabelVocabulary([str(name) for name in self.all()]) if self.is_mixed else self
 
     def extended(self, labels: Any, owner: str) -> LabelVocabulary:
         """Return these labels and more: ``labels`` has their names, or how many if these have no names."""
@@ -187,6 +199,12 @@ class LabelVocabulary:
             return LabelVocabulary(self.count + check_int("labels", owner, labels, 1), owner)
         check_ordered(labels, owner)
         return LabelVocabulary([*self.names, *_as_list(labels, "labels", owner, "a list of names")], owner)
+
+
+def _whole_or_as_is(value: Any) -> Any:
+    """Return a value as Python's own; a whole float, as pandas has it in columns with gaps, as an int."""
+    value = to_python(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def check_ordered(labels: object, owner: str) -> None:

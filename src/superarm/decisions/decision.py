@@ -56,7 +56,8 @@ class Decision(DecisionBase):
         round: the learner's round; ``None`` for a set that another system chose.
         learner: the id of the learner it belongs to, or ``None``.
 
-    Labels are names where the learner has names, else their indices.
+    Labels are names where the learner has names, else their indices. A decision equals only itself: compare copies
+    by `to_dict`.
     """
 
     __slots__ = ()

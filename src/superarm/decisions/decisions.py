@@ -238,6 +238,8 @@ class Decisions:
         require_extra("logs")
         import polars as pl
 
+        if self.vocabulary.is_mixed:
+            return replace(self, vocabulary=self.vocabulary.of_one_type()).to_frame(rows=rows)
         n, draws = len(self), self.draws
         named = all(type(label) is str for label in self.vocabulary.all()[:1])
         lists = pl.List(pl.String if self.vocabulary.names is not None and named else pl.Int64)
@@ -276,7 +278,8 @@ class Decisions:
         """Return the Decisions that `to_frame` gave as ``frame``; ``vocabulary`` has the labels of their learner."""
         owner = "Decisions.from_frame"
         learner = _learner_of(frame, owner)
-        index = {label: i for i, label in enumerate(vocabulary.all())}
+        in_frame = vocabulary.of_one_type()
+        index = {label: i for i, label in enumerate(in_frame.all())}
         try:
             sets = [
                 np.array([index[label] for cell in cells for label in cell], np.intp)
@@ -297,7 +300,7 @@ class Decisions:
                 frame["log_propensity"].to_numpy(),
                 [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
             ),
-            eligible=_eligible(frame, vocabulary, owner),
+            eligible=_eligible(frame, in_frame, owner),
             rule=None,
             round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,

@@ -93,7 +93,7 @@ class SetDistribution(ABC):
 
     @abstractmethod
     def probability(self, labels: Iterable[Label]) -> float:
-        """Return the probability that exactly these labels are shown, in whatever order."""
+        """Return the probability that exactly these labels are shown, in whatever order; 0 if one is not eligible."""
 
     @abstractmethod
     def pair_inclusion(self) -> Array:

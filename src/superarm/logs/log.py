@@ -241,16 +241,21 @@ class Log:
             if number != LOG_FORMAT:
                 raise InvalidInput.must("format", owner, f"{LOG_FORMAT}, as this superarm reads", number)
         listed = ", ".join(names)
+
+        def missing_column(part: str, name: str) -> InvalidInput:
+            wanted = f"one of {listed} (--{part}-column, LogColumns({part}=…))"
+            return InvalidInput.must(f"{part} column", owner, wanted, name, choices=names)
+
         for name in c.labels:
             if name not in names:
-                raise InvalidInput.must("labels column", owner, f"one of {listed}", name, choices=names)
+                raise missing_column("labels", name)
         if c.hit not in names and c.label not in names:
-            raise InvalidInput.must("hit column", owner, f"one of {listed}", c.hit, choices=names)
+            raise missing_column("hit", c.hit)
         for part, name in c.renamed.items():
             # of JSON lines, some have columns that the first do not
             rows = (row for source in self.sources for row in _converted_rows(source))
             if name not in names and not any(isinstance(row, dict) and name in row for row in rows):
-                raise InvalidInput.must(f"{part} column", owner, f"one of {listed}", name, choices=names)
+                raise missing_column(part, name)
         for name in c.features or ():
             if name not in names:
                 raise InvalidInput.must("features columns", owner, f"among {listed}", name, choices=names)

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from superarm._files import file_digest
-from superarm.data.tables import TABLES
 from superarm.errors import InvalidInput, MissingData
 from superarm.streams.arrays import Arrays
-from superarm.streams.data_files import read_data
+from superarm.streams.data_files import SVMLIGHT, read_data
 from superarm.streams.download import data_home
 from superarm.streams.images import IMAGE_SETS, load_images
 from superarm.streams.stream import Stream
@@ -36,7 +35,8 @@ def open_data(source: str, *, label: str | None = None, **options: Any) -> Strea
             (`simulate` counts the coverage of each value of this column).
     """
     options = {name: value for name, value in {"label": label, **options}.items() if value}
-    if options and (source in NAMES or Path(source).suffix.lower() not in TABLES):
+    suffix = Path(source).suffix.lower()
+    if options and (source in NAMES or suffix in (".npz", *SVMLIGHT)):
         name, value = next(iter(options.items()))
         raise InvalidInput.must(name, source, "left out: only tables have columns", value)
     if source in SYNTHETIC:
