@@ -591,3 +591,11 @@ def test_a_learner_is_named(learner):
         InvalidInput, match="learner of superarm must be a name with parameters, as in 'set-logit:cov"
     ):
         model.fit(X, y)
+
+
+def test_columns_that_are_left_out_are_told():
+    X = pd.DataFrame({"age": range(60), "month": pd.period_range("2024-01", periods=60, freq="M")})
+    with pytest.warns(
+        sa.ColumnWarning, match=r"column 'month' cannot be read \(of type Period\); it is left out"
+    ):
+        SetFeedbackClassifier(passes=1, random_state=0).fit(X, [0, 1] * 30)

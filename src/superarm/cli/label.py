@@ -94,7 +94,7 @@ def label(
         bool, Option("--json", help="With --answers: one JSON object on standard output.")
     ] = False,
 ) -> None:
-    """Label rows with less than a click a row.
+    """Label rows with about one click a row.
 
     A page asks about one row after the other: which of these few labels, or none of them? The model learns from every
     click, and rows that it is sure of are not asked about, but for a share that checks it (audits): the end is told

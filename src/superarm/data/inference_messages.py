@@ -85,7 +85,9 @@ def inference_warnings(
 
 def left_out_warnings(left_out: Mapping[str, str]) -> dict[str, str]:
     """Return a sentence for each column that is left out for what it holds: likely ids, and what cannot be read."""
-    taken_for_id = f"is taken for {LIKELY_ID}; it is left out, unless declared (learner.use_columns)"
+    taken_for_id = (
+        f"is taken for {LIKELY_ID}; it is left out, unless declared (learner.use_columns, or columns=)"
+    )
     return {
         name: f"column {name!r} {taken_for_id if why == LIKELY_ID else f'cannot be read ({why}); it is left out'}"
         for name, why in left_out.items()

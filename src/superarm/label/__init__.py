@@ -1,4 +1,4 @@
-"""Questions about rows until their labels are sure, with less than a click a row. (docs/label.md)
+"""Questions about rows until their labels are sure, with about one click a row. (docs/label.md)
 
 What is labelled       rows_to_label.py, item_keys.py (which rows are the same), pictures.py
 What answers say       answers.py (about one item), error_rates.py (how often people are wrong), names.py

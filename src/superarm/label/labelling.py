@@ -31,7 +31,7 @@ from superarm.label.rows_to_label import RowsToLabel
 
 
 class Labelling(LabellingResults):
-    """Label rows with less than a click a row.
+    """Label rows with about one click a row.
 
     Settings that are left out are as in the journal; of a new one, those that are named here.
 

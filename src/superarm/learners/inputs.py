@@ -261,12 +261,16 @@ class LearnerInputs:
             if isinstance(self.n_features, tuple):
                 raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
-                columns = self._checked_columns(Columns.infer(X))
-                self.column_warnings |= left_out_warnings(columns.left_out)
-                self.warn()
-                return columns
+                return self._checked_columns(self.infer_columns(X))
             return self._checked_columns(Columns.open_for(X, self.n_features, self.owner))
         return self.columns
+
+    def infer_columns(self, X: Any) -> Columns:
+        """Return what the columns of a table are; warn of those that are left out and may be wanted."""
+        columns = Columns.infer(X)
+        self.column_warnings |= left_out_warnings(columns.left_out)
+        self.warn()
+        return columns
 
     def _encode_named(self, encode: Any, first: Any, x: Any, grow: bool) -> Any:
         """Return a row, or a table, as `encode_row` and `encode_table` do, and take its columns if all went well."""

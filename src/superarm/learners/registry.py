@@ -34,7 +34,7 @@ def _table_order(cls: type[Learner]) -> tuple[bool, bool]:
     return "hit" in cls.feedback, not cls.single_label
 
 
-def parse(spec: str) -> tuple[type[Learner], dict[str, Any]]:
+def parse(spec: str | Any) -> tuple[type[Learner], dict[str, Any]]:
     """Return the class and parameters behind ``name:key=value,key=value`` or ``file.py:Class:key=value``.
 
     >>> parse("mc-dbf:estimate=set,gamma=0.2")

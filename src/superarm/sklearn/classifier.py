@@ -311,8 +311,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
-            columns = Columns.infer(X) if self.columns is None else Columns.read(self.columns)
-            self.learner_.inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
+            inputs = self.learner_.inputs
+            columns = inputs.infer_columns(X) if self.columns is None else Columns.read(self.columns)
+            inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
