@@ -4,6 +4,7 @@
 
 The graph has all that a prediction needs: the scaling, which compresses values beyond 5 deviations, the random Fourier
 features (cosines and sines), the averages of both weight matrices, and the gate between them; nothing of learning.
+Labels have one type there: if some are strings, all are.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
     graph.node("Softmax", "scores", to="probabilities", axis=1)
     showable = learner.inputs.showable
     best = graph.node("ArgMax", graph.node("Gather", "scores", showable, axis=1), axis=1, keepdims=0)
-    names = np.array([learner.vocabulary.all()[i] for i in showable])
+    names = np.array(learner.vocabulary.of_one_type().all())[showable]
     has_text_names = names.dtype.kind == "U"
     graph.node("Gather", names.astype(object) if has_text_names else names, best, to="label", axis=0)
     k, number = learner.n_labels, TensorProto.FLOAT
