@@ -13,7 +13,7 @@ from test_store import FIRST, META, decision
 
 from superarm.errors import InvalidInput
 from superarm.journal.changes import Erase
-from superarm.journal.errors import JournalUnavailable
+from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
 from superarm.service.request_errors import DecisionErased
@@ -113,6 +113,69 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
     assert model_bytes(caught_up(late).learner) == model_bytes(caught_up(one).learner)
     assert late.projector.loaded_snapshots == [61]
     assert late.projector.totals.stats.learnt == 30
+    assert verify(one.url).ok
+
+
+def go_back(driver, seq):
+    """Take the last events away, as a failover to a replica that lags, or a backup, does."""
+    with driver.store.writing() as connection:
+        for table in ("events", "pending", "snapshots"):
+            connection.execute(f"DELETE FROM {table} WHERE seq > %s", (seq,))
+        last = "SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1"
+        connection.execute(f"UPDATE head SET (seq, time, digest) = ({last})")
+
+
+def test_a_database_that_went_back_and_on_again_is_read_anew(shared):
+    one, two = shared(), shared()
+    one.run(10, hits=lambda i: True)
+    before = caught_up(two).snapshot(0.0)
+    go_back(one, 12)
+    one.run(10, "other", hits=lambda i: False)
+    with pytest.raises(JournalDamaged, match="another one than before"):  # its model is of none of them
+        two.store.write_snapshot(before)
+    two.run(3, "more", hits=lambda i: True)
+    assert model_bytes(caught_up(two).learner) == model_bytes(caught_up(one).learner)
+    assert two.counts() == one.counts()
+    assert verify(one.url).replayed.same
+    assert not two.problems()
+
+
+def test_an_event_that_a_database_has_put_after_others_than_were_projected_is_not_projected(
+    shared, monkeypatch
+):
+    one, two = shared(), shared()
+    one.run(4, hits=lambda i: True)
+    caught_up(two)
+    append, store = two.store.append, two.store
+
+    def moved_back(events, **after):  # between looking for new events and writing
+        monkeypatch.setattr(store, "append", append)
+        go_back(one, 2)
+        return append(events, **after)
+
+    monkeypatch.setattr(store, "append", moved_back)
+    two.outcome(OutcomeRequest(two.decide(DecisionRequest(rows(1)[0], "x")).id, hit=False))
+    assert model_bytes(caught_up(two).learner) == model_bytes(caught_up(one).learner)
+    assert verify(one.url).replayed.same
+
+
+@pytest.mark.parametrize("default", [None, False])
+def test_what_was_erased_later_counts_the_same_whoever_projected_before(shared, default):
+    """Outcomes that teach nothing: of a frozen model, or that say what the default has said."""
+    options = {"timeout": 0.001, "default_outcome": default, "shadows": ["set-logit:explore=show"]}
+    one = shared(**options)
+    one.run(5)
+    if default is None:
+        one.freeze()
+    else:
+        soon(lambda: one.expire() or one.stats.timeouts == 5)
+    one.snapshot()
+    two = shared(**options)  # without these decisions in memory
+    for i in range(5):
+        one.outcome(OutcomeRequest(f"d{i}", hit=False))
+    one.erase(ids=[f"d{i}" for i in range(5)])
+    assert caught_up(two).totals.to_dict() == one.projector.totals.to_dict()
+    assert two.reports() == one.reports()
     assert verify(one.url).ok
 
 

@@ -43,7 +43,7 @@ class Projector:
 
     Attributes:
         erase_content: erases content, before the events after the erasure are applied; None to erase nothing.
-        learner, totals, shadows: as of event ``seq``.
+        learner, totals, shadows: as of event ``seq``, whose digest is ``chain_digest``.
         is_intact: False after an error in the midst of some events.
         broken_snapshots: newer ones than that where it began, which cannot be read.
         loaded_snapshots: those that were loaded on the way, since events before them were erased.
@@ -84,7 +84,7 @@ class Projector:
         """Take over the model and the totals of a snapshot."""
         self.learner = learner_from_bytes(snapshot.parts["model"])
         self.totals = Totals.from_dict(snapshot.totals)
-        self.seq, self.is_intact = snapshot.seq, True
+        self.seq, self.chain_digest, self.is_intact = snapshot.seq, snapshot.chain_digest, True
         self.records.clear()
 
     @property
@@ -96,7 +96,7 @@ class Projector:
         """Return a snapshot of what was projected; another thread may take it of a copy."""
         parts = {"model": model_bytes(self.learner)}
         parts |= {name: shadow.to_bytes() for name, shadow in self.shadows.items()}
-        return Snapshot(self.seq, time, parts, self.totals.to_dict(), made_by())
+        return Snapshot(self.seq, time, parts, self.totals.to_dict(), made_by(), self.chain_digest)
 
     def copy(self) -> Projector:
         """Return a copy that stays as it is now."""
@@ -119,7 +119,7 @@ class Projector:
             following: the events after it, which this process has just written and need not read.
         """
         while True:
-            events = chain(self.store.events(self.seq, until), following)
+            events = chain(self.store.events(self.seq, until, self.chain_digest), following)
             try:
                 while chunk := list(islice(events, READ_BATCH)):
                     self.project(chunk)
@@ -143,6 +143,11 @@ class Projector:
 
     def project(self, events: Sequence[Event], after_each: Callable[[], object] | None = None) -> None:
         """Apply these events, the next ones in order; call ``after_each`` after each of them."""
+        if events and not events[0].is_intact(self.chain_digest):
+            # it was written after other events than those that were projected: the database went back, say
+            raise JournalDamaged(
+                f"event {events[0].seq} does not follow event {self.seq}", event=events[0].seq
+            )
         self._prefetch(events)
         self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
@@ -152,9 +157,11 @@ class Projector:
                 self._on_outcome(event)
             elif event.kind == CHANGE:
                 self._on_change(event)
-            self.seq = event.seq
-            if event.kind == ERASURE and self.erase_content is not None:
-                self.erase_content(event)
+            self.seq, self.chain_digest = event.seq, event.chain_digest
+            if event.kind == ERASURE:
+                if self.erase_content is not None:
+                    self.erase_content(event)
+                self.records.clear()
             if after_each is not None:
                 after_each()
         self.is_intact = True
@@ -180,6 +187,10 @@ class Projector:
     def _on_outcome(self, event: Event) -> None:
         """Learn and count an outcome or a timeout."""
         record, stats = self._record(event), self.totals.stats
+        if (
+            record.decision.erased or 0
+        ) > event.seq:  # content that was there decides what it does to model and totals
+            raise ContentErased(event.seq)
         if event.kind == OUTCOME:
             record.outcome = event
         elif record.closed_by is None:
@@ -242,8 +253,6 @@ class Projector:
         if decision.seq in self.totals.refused_seqs:
             return "its decision was refused"
         if decision.x is None:
-            if decision.erased is not None and decision.erased > event.seq:
-                raise ContentErased(event.seq)
             return "its features were erased"
         learnt = own = decision.to_decision(learner.id)
         is_correction = self._learnt_default(record) is not None

@@ -83,6 +83,7 @@ class Snapshot(NamedTuple):
     parts: dict[str, bytes]  # "model": what Learner.save writes; "shadow:SPEC": those of shadows
     totals: JsonObject
     made_by: dict[str, str]  # superarm, cpu
+    chain_digest: bytes = b""  # of the event; empty: not known
 
 
 class JournalStore(ABC):
@@ -187,24 +188,34 @@ class JournalStore(ABC):
 
     # ------------------------------------------------------------ events
 
-    def events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
-        """Yield all events after a number, in order, each checked against the one before it."""
-        for checked in self.checked_events(after, until):
+    def events(self, after: int = 0, until: int | None = None, before: bytes = b"") -> Iterator[Event]:
+        """Yield all events after a number, in order, each checked against the one before it.
+
+        Args:
+            after: the number.
+            until: the last event; None: all.
+            before: the digest of event ``after`` as it was read before; empty: the one that it has now.
+        """
+        for checked in self.checked_events(after, until, before):
             if checked.event is None or checked.fault is not None:
                 raise self._damage_error(checked.seq, checked.fault or "")
             yield checked.event
 
-    def checked_events(self, after: int = 0, until: int | None = None) -> Iterator[CheckedEvent]:
+    def checked_events(
+        self, after: int = 0, until: int | None = None, before: bytes = b""
+    ) -> Iterator[CheckedEvent]:
         """Yield the same events, with what is wrong with each; those that are missing between them, too."""
         if until is not None and after >= until:
             return
         events = self.raw_events(max(after - 1, 0), until)
         if after == 0:
-            before = self.digest_at(0)
+            now = self.digest_at(0)
         elif (known := next(events, None)) is not None and known.seq == after:
-            before = known.chain_digest
+            now = known.chain_digest
         else:
             raise self._damage_error(after, "is missing")
+        self.check_same_event(after, before or now, now)
+        before = now
         expected = after + 1
         for event in events:
             for seq in range(expected, event.seq):
@@ -215,6 +226,11 @@ class JournalStore(ABC):
             before, expected = event.chain_digest, event.seq + 1
         for seq in range(expected, (until or 0) + 1):
             yield CheckedEvent(seq, None, "is missing")
+
+    def check_same_event(self, seq: int, read: bytes, now: bytes) -> None:
+        """Raise JournalDamaged if an event has another digest than when it was read: the database went back, say."""
+        if read != now:  # no damage of what is there now
+            raise JournalDamaged(f"event {seq} of journal {self.name} is another one than before", event=seq)
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
         """Yield the same events, without the checks."""
@@ -353,7 +369,9 @@ class JournalStore(ABC):
             keep: then drop all but so many of the newest, the first and pinned ones; 0 drops none.
         """
         drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
-        statements = [*snapshot_statements(snapshot, self.digest_at(snapshot.seq)), *drop]
+        chain = self.digest_at(snapshot.seq)
+        self.check_same_event(snapshot.seq, snapshot.chain_digest or chain, chain)
+        statements = [*snapshot_statements(snapshot, chain), *drop]
         self._execute_all([*statements, (DROP_ORPHANED_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
@@ -380,7 +398,8 @@ class JournalStore(ABC):
         time, totals, made_by, description, checksum = rows[0]
         sql = "SELECT data FROM parts WHERE seq = ? AND part = ? ORDER BY number"
         try:
-            same = snapshot_digest(self.digest_at(seq), seq, time, totals, made_by, description) == checksum
+            chain = self.digest_at(seq)
+            same = snapshot_digest(chain, seq, time, totals, made_by, description) == checksum
             names = loads(description) if same else ()
             parts = {part: b"".join(row[0] for row in self._select(sql, (seq, part))) for part in names}
             same = same and part_digests(parts) == names
@@ -388,4 +407,4 @@ class JournalStore(ABC):
             same = False
         if not same:
             raise JournalDamaged(f"{name} is not what was written")
-        return Snapshot(seq, time, parts, loads(totals), loads(made_by))
+        return Snapshot(seq, time, parts, loads(totals), loads(made_by), chain)

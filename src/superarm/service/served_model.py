@@ -141,7 +141,6 @@ class ServedModel:
                 self._erased_counts[erasure.seq] = count
             log.info("erased", extra={"count": count, "event_no": erasure.seq})
             self.finish_erasing()
-        self.projector.records.clear()
 
     def finish_erasing(self) -> None:
         """Leave nothing of what was erased on the disk, or remember why it is there."""
