@@ -169,6 +169,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self.drop_body()
             self.cycle.scope.pop("extensions", None)  # a cycle: without this, memory is freed late
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Called when the client sends no more: whole requests are answered, then it is closed, else at once."""
+        if self.phase == "idle" and not self.pending_refusal:  # (a refusal closes it)
+            self.shutdown()
+        is_answering = self.phase == "idle" or bool(self.pending_refusal)
+        return is_answering and self.scheme == "http"  # TLS has no half of a connection
+
     def drop_body(self) -> None:
         """Drop the part of a body that the application has not read."""
         self.cycle.body = bytearray()

@@ -253,6 +253,20 @@ def test_pipelined_requests_are_answered_in_their_order(live):
     assert json.loads(data.rpartition(b"\r\n\r\n")[2])["outcome"]["hit"] is True
 
 
+def test_who_has_sent_all_and_says_so_gets_the_answers(live):
+    """A client that closes its half; one that has asked for nothing, or for half of something, is closed at once."""
+    web = live()
+    body = json.dumps({"features": X, "id": "one"}).encode()
+    asked = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    look = b"GET /v1/decisions/one HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    wanted = {b"": [], asked: [200], asked + look: [200, 200], look + look: [200, 200], asked[:-5]: []}
+    for data, answers in wanted.items():
+        caller = RawConnection(web, data)
+        caller.socket.shutdown(socket.SHUT_WR)
+        assert statuses(caller.read()) == answers
+    soon(lambda: not web.server.tracker.connections)
+
+
 def test_a_long_pipeline_is_cut_short(live):
     web = live()
     ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
