@@ -151,6 +151,17 @@ def test_a_bad_config_names_the_file_and_the_key(
     assert not (place / "new.db").exists()
 
 
+def test_a_variable_of_no_option_is_refused(
+    place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any
+) -> None:
+    monkeypatch.setenv("SUPERARM_SERVE_SETSIZE", "3")
+    code, told = run_main("serve", "--journal", str(place / "new.db"))
+    assert code == 2
+    assert "got 'SUPERARM_SERVE_SETSIZE'; did you mean 'SUPERARM_SERVE_SET_SIZE'?" in told
+    assert run_main("serve", "--help")[0] == 0
+    assert run_main("theory", "--help")[0] == 0  # and of serve alone
+
+
 def test_an_option_that_may_be_repeated_is_a_word_or_a_list_in_a_config(
     place: Path, monkeypatch: pytest.MonkeyPatch, run_main: Any
 ) -> None:

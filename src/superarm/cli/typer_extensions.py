@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable
@@ -41,9 +42,15 @@ def usage_message(error: Any) -> str:
 
 
 class Command(TyperCommand):
-    """A command that refuses an option given twice, unless it is one to be repeated."""
+    """A command that refuses an option given twice, unless it may be repeated, and one of no such name in variables."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if (prefix := ctx.auto_envvar_prefix) is not None and "--help" not in args:
+            known = [f"{prefix}_{option.name}".upper() for option in self.params]
+            for variable in os.environ.keys() - known:
+                if variable.startswith(f"{prefix}_"):
+                    wanted = "one of an option that its --help lists"
+                    raise InvalidInput.must("variable", ctx.command_path, wanted, variable, choices=known)
         once = {
             name: option.opts[0]
             for option in self.params
