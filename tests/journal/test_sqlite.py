@@ -336,3 +336,20 @@ def test_the_mark_is_synced_with_each_snapshot(drive, monkeypatch):
     monkeypatch.setattr(driver.store._marker, "sync", lambda: synced.append(driver.store.head().seq))
     driver.snapshot()
     assert synced == [1]
+
+
+def test_what_is_due_by_time_is_found_without_a_look_at_all_that_is_not(drive):
+    store = drive().store
+    times = dict.fromkeys(range(1, 20000), 100.0) | {20_000: 5.0}  # the clock was ahead before
+    with store._transaction() as writer:
+        for table, values in (
+            ("pending", "?, ?, 'x'"),
+            ("events", "?, ?, 4, '', '', NULL, '', '', '', NULL"),
+        ):
+            writer.executemany(f"INSERT INTO {table} VALUES ({values})", times.items())
+    steps = []
+    store._reader.set_progress_handler(lambda: steps.append(1), 100)  # of SQLite's machine
+    assert [one.seq for one in store.pending_before(10.0, 500)] == [20_000]
+    assert store.has_content_before(10.0)
+    assert not store.has_content_before(5.0)
+    assert len(steps) < 10

@@ -96,7 +96,7 @@ def test_pending_are_those_without_outcome_or_timeout(opened):
     store.append([outcome(1, "d0"), Event.new(9.0, TIMEOUT, OutcomeBody(3, None), "d2")])
     assert [one.id for one in store.pending(10)] == ["d1", "d3", "d4", "d5"]
     assert [one.id for one in store.pending(2, after=2)] == ["d3", "d4"]
-    assert [one.id for one in store.pending(10, before=3.5)] == ["d1", "d3"]
+    assert [one.id for one in store.pending_before(3.5, 10)] == ["d1", "d3"]
     assert [event.id for event in store.recent_decisions(2)] == ["d5", "d4"]
 
 

@@ -19,7 +19,6 @@ from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.sqlite import SqliteStore
 from superarm.journal.statements import (
     COLUMNS,
-    CONTENT_FREE_UNTIL,
     ERASED,
     meta_statements,
     snapshot_statements,
@@ -47,8 +46,7 @@ def move(
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
             rounds = max(_copy_events(source, connection, on_progress), _copy_snapshots(source, connection))
-            for key in (ERASED, CONTENT_FREE_UNTIL):
-                connection.execute("INSERT INTO progress VALUES (%s, %s)", (key, source.progress(key)))
+            connection.execute("INSERT INTO progress VALUES (%s, %s)", (ERASED, source.progress(ERASED)))
             first_round = -(-rounds // ROUND_BLOCK) * ROUND_BLOCK
             connection.execute("SELECT setval('rounds', %s, false)", (first_round,))
         return source.head().seq

@@ -20,7 +20,7 @@ from orjson import dumps
 from superarm._types import JsonObject
 from superarm.errors import Description
 from superarm.journal.errors import JournalMismatch
-from superarm.journal.events import ANSWER, DECISION, digest
+from superarm.journal.events import ANSWER, digest
 
 if TYPE_CHECKING:
     from superarm.journal.store import Snapshot
@@ -43,12 +43,7 @@ DROP_OLD_SNAPSHOTS = """DELETE FROM snapshots WHERE NOT pinned
 AND seq NOT IN (SELECT seq FROM snapshots WHERE NOT pinned ORDER BY seq DESC LIMIT ?)"""
 DROP_ORPHANED_PARTS = "DELETE FROM parts WHERE seq NOT IN (SELECT seq FROM snapshots)"
 
-CONTENT_FREE_UNTIL = "clean"  # the progress of erasing: up to this event no decision has content any more
-ERASE = f"""UPDATE events AS e SET x = NULL, context = NULL, erased = ?
-WHERE e.kind = {DECISION} AND e.x IS NOT NULL AND e.seq > ? AND e.seq < ?"""
-SET_CONTENT_FREE_UNTIL = f"""INSERT INTO progress SELECT ?, coalesce(
-  (SELECT min(seq) - 1 FROM events WHERE kind = {DECISION} AND x IS NOT NULL AND seq > ?), ?
-) WHERE true ON CONFLICT (key) DO UPDATE SET value = excluded.value"""
+ERASE = "UPDATE events AS e SET x = NULL, context = NULL, erased = ? WHERE e.x IS NOT NULL AND e.seq < ?"
 
 TABLES = """
 CREATE TABLE meta (key {text} PRIMARY KEY, value {text} NOT NULL){without_rowid};
@@ -58,7 +53,9 @@ CREATE TABLE events (
 );
 CREATE UNIQUE INDEX events_id ON events (id, kind) WHERE kind < 4;
 CREATE INDEX events_changes ON events (seq) WHERE kind > 5;
+CREATE INDEX events_content ON events (time) WHERE x IS NOT NULL;
 CREATE TABLE pending (seq {integer} PRIMARY KEY, time {real} NOT NULL, id {text} NOT NULL);
+CREATE INDEX pending_time ON pending (time);
 CREATE TABLE snapshots (
   seq {integer} PRIMARY KEY, time {real} NOT NULL, totals {text} NOT NULL, made_by {text} NOT NULL,
   parts {text} NOT NULL, digest {blob} NOT NULL, pinned {flag} NOT NULL

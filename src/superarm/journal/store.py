@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from math import inf
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +22,11 @@ from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.events import CORRECTION, DECISION, Event, chain_start
 from superarm.journal.statements import (
     COLUMNS,
-    CONTENT_FREE_UNTIL,
     DROP_OLD_SNAPSHOTS,
     DROP_ORPHANED_PARTS,
     DROP_SNAPSHOT,
     ERASE,
     ERASED,
-    SET_CONTENT_FREE_UNTIL,
     SET_PROGRESS,
     Statement,
     part_digests,
@@ -282,10 +279,15 @@ class JournalStore(ABC):
         sql = f"SELECT {COLUMNS} FROM events WHERE kind = {DECISION} ORDER BY seq DESC LIMIT ?"
         return [Event(*row) for row in self._select(sql, (limit,))]
 
-    def pending(self, limit: int, after: int = 0, before: float = inf) -> list[Pending]:
-        """Return pending decisions in their order: after one, made before a time."""
-        sql = "SELECT seq, time, id FROM pending WHERE seq > ? AND time < ? ORDER BY seq LIMIT ?"
-        return [Pending(*row) for row in self._select(sql, (after, before, limit))]
+    def pending(self, limit: int, after: int = 0) -> list[Pending]:
+        """Return pending decisions in their order, after one."""
+        sql = "SELECT seq, time, id FROM pending WHERE seq > ? ORDER BY seq LIMIT ?"
+        return [Pending(*row) for row in self._select(sql, (after, limit))]
+
+    def pending_before(self, time: float, limit: int) -> list[Pending]:
+        """Return pending decisions made before a time, oldest first: not always their order, as clocks go back."""
+        sql = "SELECT seq, time, id FROM pending WHERE time < ? ORDER BY time, seq LIMIT ?"
+        return [Pending(*row) for row in self._select(sql, (time, limit))]
 
     def recheck_missing(self) -> None:
         """Forget that events are missing which are there now, or beyond the end: the database was restored, say."""
@@ -321,10 +323,8 @@ class JournalStore(ABC):
         """
 
         def statements() -> Iterator[Statement]:
-            clean = self.progress(CONTENT_FREE_UNTIL)
             condition, values = ("e.time < ?", (before,)) if ids is None else self._having_ids(ids)
-            yield f"{ERASE} AND {condition}", (seq, clean, seq, *values)
-            yield SET_CONTENT_FREE_UNTIL, (CONTENT_FREE_UNTIL, clean, self.head().seq)
+            yield f"{ERASE} AND {condition}", (seq, seq, *values)
             yield SET_PROGRESS, (ERASED, seq)
             yield from ((DROP_SNAPSHOT, (near,)) for near in self._snapshots_to_drop(seq))
             yield DROP_ORPHANED_PARTS, ()
@@ -344,9 +344,7 @@ class JournalStore(ABC):
 
     def has_content_before(self, time: float) -> bool:
         """Return whether a decision made before a time still has content."""
-        condition = f"kind = {DECISION} AND seq > ? AND x IS NOT NULL AND time < ?"
-        sql = f"SELECT 1 FROM events WHERE {condition} LIMIT 1"
-        return bool(self._select(sql, (self.progress(CONTENT_FREE_UNTIL), time)))
+        return bool(self._select("SELECT 1 FROM events WHERE x IS NOT NULL AND time < ? LIMIT 1", (time,)))
 
     # ------------------------------------------------------------ meta and progress
 

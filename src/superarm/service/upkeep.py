@@ -103,7 +103,7 @@ class Upkeep:
         timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.served.clock()
         if timeout is None or self.served.clock_problem is not None:
             return []
-        due = self.store.pending(TIMEOUT_BATCH, before=now - timeout)
+        due = self.store.pending_before(now - timeout, TIMEOUT_BATCH)
         return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
     def _erasure_by_age(self) -> list[Event]:
