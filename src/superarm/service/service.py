@@ -55,7 +55,7 @@ log = logging.getLogger("superarm.service")
 
 RETRY_SECONDS = 1.0
 HUNG_SECONDS = 10.0  # a batch that has been under way for longer than this is stuck
-READERS = 4  # threads for views of a database
+READERS = 4  # threads for views
 
 
 class Service:
@@ -280,14 +280,12 @@ class Service:
         return self.submit(request)
 
     async def read(self, view: Callable[..., T], *arguments: Any) -> T:
-        """Return one of the views (views.py) of this service, without a batch."""
-        if not self.store.shared:
-            return view(self, *arguments)
+        """Return one of the views (views.py) of this service, without a batch, and while the loop goes on."""
         work = asyncio.get_running_loop().run_in_executor(self._readers, view, self, *arguments)
-        try:  # a database that hangs may block a thread, and no caller
+        try:  # a database or a disk that hangs may block a thread, and no caller
             return await asyncio.wait_for(work, self.settings.patience)
         except TimeoutError as error:
-            silent = f"the database {self.store.name} has not answered for {self.settings.patience:g} s"
+            silent = f"journal {self.store.name} has not answered for {self.settings.patience:g} s"
             raise JournalUnavailable(silent) from error
 
     async def catch_up(self) -> None:

@@ -440,6 +440,17 @@ def test_a_unix_socket(live, open_service, tmp_path):
     assert path.read_text() == "mine"
 
 
+def test_a_view_that_waits_for_the_journal_keeps_nobody_else_waiting(live):
+    web = live()
+    look = b"GET /%b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with web.service.store._reader_lock:  # as the thread that commits has it
+        waiting = RawConnection(web, look % b"v1/pending")
+        other = RawConnection(web, look % b"health")
+        other.socket.settimeout(2)
+        assert statuses(other.read()) == [200]
+    assert statuses(waiting.read()) == [200]
+
+
 def test_nobody_waits_for_nagles_algorithm():
     """asyncio turns it off only for sockets that say that they are TCP: 40 ms a request otherwise."""
     with Listener(port=0).bind() as bound:
