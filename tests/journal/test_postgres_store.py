@@ -71,6 +71,14 @@ def test_many_append_at_once_in_one_order_without_holes(database):
     store.close()
 
 
+def test_a_view_that_comes_after_the_end_opens_no_connection(shared):
+    store = shared().store
+    store.close()
+    with pytest.raises(JournalUnavailable, match="is closed"):
+        store.pending(1)
+    assert not store._opened
+
+
 def test_every_process_comes_to_the_same_model(shared):
     drivers = [shared(), shared(), shared()]
     for i, x in enumerate(rows(90)):

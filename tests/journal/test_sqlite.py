@@ -141,6 +141,23 @@ def test_a_disk_that_fails_in_the_middle_loses_only_what_was_not_acknowledged(dr
     assert drive().stats.decisions == 1 + len(kept)
 
 
+def test_a_log_that_cannot_grow_is_emptied_into_the_journal(drive, tmp_path):
+    """A limit on file sizes, that the journal itself is far from."""
+    driver = drive()
+    now = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, now[1]))
+    try:
+        kept, _ = driver.fill_until_down()
+        driver.recover()
+        driver.decide(DecisionRequest(rows(1)[0], id="more"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, now)
+        signal.signal(signal.SIGXFSZ, before)
+    driver.close()
+    assert drive().stats.decisions == len(kept) + 1
+
+
 def test_a_transaction_that_fails_for_any_reason_is_undone(drive, monkeypatch):
     """It used to stay open after an error that was not SQLite's own, and the next write failed."""
     driver = drive()

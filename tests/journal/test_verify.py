@@ -286,6 +286,15 @@ def test_a_backup_never_overwrites(drive, tmp_path):
     assert (tmp_path / "there.db").read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize("left", ["-wal", "-shm", "-mark"])
+def test_a_backup_is_not_put_beside_what_is_left_of_another_journal(drive, tmp_path, left):
+    filled(drive)
+    (tmp_path / f"copy.db{left}").write_bytes(b"of another one")
+    with pytest.raises(JournalDamaged, match=f"copy.db is missing, and copy.db{left} of it left"):
+        backup(tmp_path / "events.db", tmp_path / "copy.db")
+    assert not (tmp_path / "copy.db").exists()
+
+
 def test_a_backup_of_a_damaged_journal_is_refused_and_leaves_nothing(drive, tmp_path):
     driver = filled(drive)
     sql(driver, "UPDATE events SET x = zeroblob(20) WHERE id = 'late.3'")

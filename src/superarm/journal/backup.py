@@ -16,7 +16,7 @@ from superarm._files import atomic_path, sync
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.sqlite import SqliteStore
-from superarm.journal.sqlite_checks import COPY_ID
+from superarm.journal.sqlite_checks import COPY_ID, check_nothing_left
 from superarm.journal.sqlite_files import PRIVATE_FILE, connect, real_path, sibling, write_mark
 from superarm.journal.verify import VerifyResult, verify
 
@@ -26,6 +26,7 @@ def backup(path: str | Path, to: str | Path) -> VerifyResult:
     source, target = real_path(path), real_path(to)
     if target.exists():
         raise InvalidInput.must("TO", "superarm backup", "a new file", str(target))
+    check_nothing_left(target)
     SqliteStore(source, read_only=True).close()  # it is a journal, and has lost nothing
     try:
         with atomic_path(target) as part:

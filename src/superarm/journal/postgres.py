@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from select import POLLIN, poll
-from threading import local
+from threading import Lock, local
 from time import monotonic
 from typing import Any
 
 from superarm._types import JsonObject
 from superarm.errors import Description
 from superarm.journal.clock import DatabaseClock
-from superarm.journal.errors import JournalLocked, JournalMismatch, OtherEventsFirst
+from superarm.journal.errors import JournalLocked, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
@@ -64,6 +64,7 @@ class PostgresStore(JournalStore):
         self._read_connection: Connection | None = None
         self._per_thread = local()  # each thread has a connection of its own
         self._opened: set[Connection] = set()
+        self._opened_lock, self._is_ended = Lock(), False
         try:
             if read_only:
                 self._read_connection = self.address.connect("superarm read", patience=0.0)
@@ -108,7 +109,10 @@ class PostgresStore(JournalStore):
             if connection is None or _is_closed(connection):
                 self._drop(connection)
                 connection = self._per_thread.connection = self.address.connect(self.application)
-                self._opened.add(connection)
+                with self._opened_lock:
+                    if self._is_ended:
+                        raise JournalUnavailable(f"journal {self.name} is closed")
+                    self._opened.add(connection)
             with database_errors(self.address):
                 yield connection
         except BaseException:
@@ -118,7 +122,8 @@ class PostgresStore(JournalStore):
     def _drop(self, connection: Connection | None) -> None:
         if connection is not None:
             connection.close()
-            self._opened.discard(connection)
+            with self._opened_lock:
+                self._opened.discard(connection)
         self._per_thread.connection = None
 
     def _select(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -129,7 +134,9 @@ class PostgresStore(JournalStore):
         return f"e.id = ANY(?) AND {IN_INDEX}", (list(ids),)
 
     def close(self) -> None:
-        for connection in (self._read_connection, self._lock_connection, *self._opened):
+        with self._opened_lock:  # other threads may be about to open theirs
+            opened, self._is_ended = tuple(self._opened), True
+        for connection in (self._read_connection, self._lock_connection, *opened):
             if connection is not None:
                 connection.close()
 

@@ -234,6 +234,8 @@ class SqliteStore(JournalStore):
             self._begin_writing()
         else:
             self._connect_writer()
+            with suppress(JournalUnavailable):  # the log may be what cannot grow: begin it anew
+                self.purge_erased()
         self.read_only = False
         self._execute_all([("INSERT INTO probe VALUES (zeroblob(?))", (PROBE_BYTES,))])
         self._execute_all([("DELETE FROM probe", ())])

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from superarm._files import is_sqlite_file
+from superarm._files import JOURNAL_SIDECARS, is_sqlite_file
 from superarm.journal.errors import JournalDamaged, JournalMismatch
 from superarm.journal.events import ANSWER
 from superarm.journal.sqlite_files import read_mark, sibling, unavailable_error
@@ -49,8 +49,8 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_nothing_left(path: Path) -> None:
-    """Refuse to make a journal beside the log or the mark of one that is not there any more."""
-    left = [file.name for file in (sibling(path, "-wal"), sibling(path, "-mark")) if file.exists()]
+    """Refuse to make a journal beside what is left of one that is not there any more."""
+    left = [file.name for ending in JOURNAL_SIDECARS if (file := sibling(path, ending)).exists()]
     if left and not path.exists():
         advice = "Put the journal back; or, for a new one, take these files away"
         raise JournalDamaged(f"journal {path} is missing, and {' and '.join(left)} of it left. {advice}")
