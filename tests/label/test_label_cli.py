@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -20,8 +21,9 @@ from superarm.cli.label import _describe
 from superarm.cli.options import read_labels
 from superarm.cli.output import print_reading
 from superarm.errors import InvalidInput
+from superarm.journal.errors import JournalUnavailable
 from superarm.label.erase import erase_person
-from superarm.label.labelling_journal import LabellingJournal
+from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.simulated_labeller import simulate_labeller
 from superarm.label.table_export import write_table
@@ -498,3 +500,27 @@ def test_an_erasure_that_fails_leaves_the_journal_as_it_was(
     with sa.Labelling(tickets, journal=journal) as job:
         assert job.results() == before
     assert erase_person(journal, "zoe") == 1
+
+
+def test_an_erasure_whose_new_log_cannot_be_emptied_leaves_the_journal_as_it_was(
+    tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "l.db"
+    with sa.Labelling(tickets, labels=["login", "ads"], target=1.0, journal=journal) as job:
+        for person in ("ann", "zoe"):
+            job.answer(job.ask(person), label="ads", by=person)
+        before = job.results()
+    readers = []
+
+    def create_and_read(new: Path, meta: Any) -> None:
+        create_labelling_journal(new, meta)
+        readers.append(sqlite3.connect(new))
+        readers[0].execute("BEGIN")
+        readers[0].execute("SELECT * FROM events").fetchall()
+
+    monkeypatch.setattr("superarm.label.erase.create_labelling_journal", create_and_read)
+    with pytest.raises(JournalUnavailable, match="cannot be emptied"):
+        erase_person(journal, "zoe")
+    readers[0].close()
+    with sa.Labelling(tickets, journal=journal) as job:
+        assert job.results() == before

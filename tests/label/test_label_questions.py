@@ -245,6 +245,19 @@ def test_an_answer_that_is_sent_twice_counts_once() -> None:
     assert job.results()[second.row]["label"] == "b"
 
 
+def test_a_late_answer_counts_unless_somebody_else_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = small_job()
+    late, bobs, zoes = (job.ask(name) for name in ("ann", "bob", "zoe"))
+    monkeypatch.setattr("superarm.label.question.QUESTION_TIMEOUT", 0.0)
+    assert job.ask("bob") == bobs  # others' questions stay, too
+    job.answer(late, label="a", by="ann")
+    assert job.results()[late.row]["label"] == "a"
+    assert job.ask("eve").row in {bobs.row, zoes.row}
+    name, question = ("bob", bobs) if job.ask("eve").row == bobs.row else ("zoe", zoes)
+    with pytest.raises(FeedbackError, match="it timed out after 0 minutes, and somebody else was asked"):
+        job.answer(question, label="a", by=name)
+
+
 def test_whoever_asked_without_a_name_is_told_to_ask_with_it() -> None:
     job = small_job()
     question = job.ask()

@@ -9,6 +9,7 @@ from pathlib import Path
 from superarm._files import JOURNAL_SIDECARS, atomic_path, delete_leftovers, discard
 from superarm.errors import Description, InvalidInput
 from superarm.journal.backends import is_postgres, open_store
+from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
 from superarm.journal.sqlite_files import FileLock, sibling, write_mark
 from superarm.label.labelling_journal import LabellingJournal, create_labelling_journal
@@ -27,7 +28,8 @@ def erase_person(journal: str | Path, person: str) -> int:
         )
     LabellingJournal(journal, read_only=True).close()  # refuses what is no labelling
     path = Path(journal).resolve()
-    open_store(path).close()  # all of it is in the file itself, not in its log
+    with closing(open_store(path)) as old:
+        old.purge_erased()  # all of it is in the file itself, and not in its log
     lock = FileLock(path)
     try:
         delete_leftovers(path)  # what a crash has left
@@ -40,12 +42,21 @@ def erase_person(journal: str | Path, person: str) -> int:
             with closing(open_store(new)) as store:
                 store.append(events)
                 head = store.head()
-            discard(*(sibling(path, ending) for ending in JOURNAL_SIDECARS))
+                store.purge_erased()  # (its log does not get a name)
+            _discard_sidecars(new)
+            with closing(open_store(new, read_only=True)) as written:
+                if written.head() != head:  # what the file itself has
+                    raise JournalDamaged(f"journal {path} could not be written anew: it is as it was")
+            _discard_sidecars(path)
         write_mark(path, head.seq, head.digest)
     finally:
         delete_leftovers(path)
         lock.close()
     return n_erased
+
+
+def _discard_sidecars(path: Path) -> None:
+    discard(*(sibling(path, ending) for ending in JOURNAL_SIDECARS))
 
 
 def _without(person: str, events: Iterable[Event]) -> tuple[list[Event], int, set[str]]:

@@ -104,16 +104,19 @@ class OpenQuestions:
     def __init__(self) -> None:
         self._questions: dict[str, Question] = {}  # by person, as the others
         self._asked_at: dict[str, float] = {}
+        self._timed_out: dict[str, str] = {}  # the ids of questions that were given to others
         self._last_reply: dict[str, tuple[str, Reply]] = {}  # with the id of the question
 
     def add(self, by: str, question: Question) -> None:
-        """Add the question that a person is asked."""
+        """Add the question that a person is asked; who was asked about its row too long ago is not any more."""
+        for who, other in list(self._questions.items()):
+            if other.row == question.row and who != by:
+                self._timed_out[who] = self._questions.pop(who).id
         self._questions[by], self._asked_at[by] = question, time.monotonic()
 
     def get(self, by: str) -> Question | None:
-        """Return the open question of a person; questions that have been open for too long are dropped."""
-        oldest = time.monotonic() - QUESTION_TIMEOUT
-        self._questions = {who: q for who, q in self._questions.items() if self._asked_at[who] >= oldest}
+        """Return the open question of a person, which waits anew."""
+        self._asked_at[by] = time.monotonic()
         return self._questions.get(by)
 
     def find(self, by: str, question: object, reply: Reply) -> Question | None:
@@ -135,11 +138,14 @@ class OpenQuestions:
             fault = f"it is somebody else's, asked {f'of {asked}' if asked else 'without a name'}"
             raise FeedbackError(f"question {id_} is not open here: {fault}; ask again, by ask(by={by!r})")
         fault = "it was answered before, taken back, or is somebody else's"
+        if self._timed_out.get(by) == id_:
+            fault = f"it timed out after {QUESTION_TIMEOUT / 60:g} minutes, and somebody else was asked"
         raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
 
     def rows(self) -> list[int]:
-        """Return the rows that somebody is asked about."""
-        return [question.row for question in self._questions.values()]
+        """Return the rows that somebody was asked about, but for those that may be given to others by now."""
+        oldest = time.monotonic() - QUESTION_TIMEOUT
+        return [question.row for who, question in self._questions.items() if self._asked_at[who] >= oldest]
 
     def close(self, by: str, reply: Reply) -> None:
         """Close the question of a person who has answered, or skipped it."""
