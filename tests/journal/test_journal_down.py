@@ -119,3 +119,44 @@ def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeyp
         with pytest.raises(JournalUnavailable, match="does not answer"):
             service.call(DecisionRequest(X, "a", context={"n": 1}))
     assert len(asked) == 1
+
+
+def test_a_failure_after_a_first_commit_leaves_its_calls_answered(drive, monkeypatch):
+    """The outcome of a decision of the same batch is written by a second commit."""
+    driver = drive()
+    append, store = driver.store.append, driver.store
+
+    def full_the_second_time(events, **after):
+        def full(events, **after):
+            raise JournalFull("the disk is full")
+
+        monkeypatch.setattr(store, "append", full)
+        return append(events, **after)
+
+    monkeypatch.setattr(store, "append", full_the_second_time)
+    made, answered = driver.service.commit(
+        [Call(DecisionRequest(X, "a")), Call(OutcomeRequest("a", hit=True))]
+    )
+    assert (made.error, list(made.result.labels)) == (None, driver.find("a").labels)
+    assert isinstance(answered.error, JournalFull)
+    assert driver.outage is answered.error
+
+
+def test_what_was_durable_though_it_failed_is_answered_the_same_when_it_is_sent_again(drive, monkeypatch):
+    driver = drive()
+    driver.decide(DecisionRequest(X, "a"))
+    requests = [DecisionRequest(X, "b"), OutcomeRequest("a", hit=True), Freeze()]
+
+    def fail(events):
+        raise JournalUnavailable("say, the database went away after the commit")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(driver.service.served, "apply", fail)
+        calls = driver.service.commit([Call(request) for request in requests])
+    assert [type(call.error) for call in calls] == [JournalUnavailable] * 3
+    assert driver.seq == 4  # all are durable
+    driver.recover()
+    made, answered, frozen = driver.together(requests)
+    assert list(made.labels) == driver.find("b").labels
+    assert answered.outcome.hit
+    assert (frozen, driver.seq, driver.frozen) == (None, 4, True)

@@ -16,7 +16,6 @@ from superarm.journal import statements
 from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
-from superarm.service.commit_queue import Call
 from superarm.service.request_errors import Conflict, Overloaded, UnknownDecision
 from superarm.service.requests import DecisionRequest, OutcomeRequest
 
@@ -185,25 +184,6 @@ def test_status_knows_a_turn_that_hangs(drive):
 
 
 # ---------------------------------------------------------------- nothing in the loop
-
-
-def test_expiry_reads_what_is_due_and_no_more(drive):
-    """With 5,000 pending and 3 due, SQLite takes steps for the 3."""
-    clock = Clock()
-    driver = drive(timeout=10.0, clock=clock)
-    ids = [driver.decide(DecisionRequest(rows(1)[0])).id for _ in range(3)]
-    clock.now += 5.0
-    service = driver.service
-    for _ in range(20):
-        service.commit([Call(DecisionRequest(rows(1)[0]))] * 250)
-    clock.now += 6.0
-    steps = []
-    driver.store._reader.set_progress_handler(lambda: steps.append(1), 100)
-    due = driver.store.pending(3, before=clock.now - 10.0)
-    driver.store._reader.set_progress_handler(None, 0)
-    assert [one.id for one in due] == ids
-    assert len(steps) < 5
-    assert driver.expire() == 3
 
 
 def test_a_model_is_kept_in_pieces(drive, monkeypatch):

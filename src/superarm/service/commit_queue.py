@@ -122,7 +122,7 @@ class CommitQueue:
             began = perf_counter()
             try:
                 self._commit(batch)
-            except Exception as error:  # a batch that failed has not happened
+            except Exception as error:  # before any of it was done
                 for call in batch:
                     call.error = error
             try:

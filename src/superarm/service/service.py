@@ -157,19 +157,25 @@ class Service:
     # ------------------------------------------------------------ batches
 
     def commit(self, calls: list[Call]) -> list[Call]:
-        """Make calls; return them with their results when all that they have written is durable and projected."""
+        """Make calls; return them with their results when all that they have written is durable and projected.
+
+        A call that failed with the journal may be durable all the same: where the answer to a commit was lost, or
+        projecting it has failed. Sent again, when the journal is up, it is answered as what is there: a decision or
+        an outcome by its id; a change has no effect then. (A decision without an id is made anew.)
+        """
         self._recover()
         if self.outage is not None and not (self._readable_in_outage and self.projector.is_intact):
             raise self.outage
+        waiting = calls
         try:
-            waiting = calls
             while waiting:
                 waiting = self._commit_once(waiting)
-        except JournalUnavailable as error:
-            self.fail(error)
-            raise
-        except (JournalMismatch, JournalDamaged) as error:  # say, a privilege that was revoked
-            raise self.fail(error) from error
+        except Exception as error:
+            failure = error
+            if isinstance(error, JournalUnavailable | JournalMismatch | JournalDamaged):
+                failure = self.fail(error)
+            for call in waiting:  # the others are durable
+                call.error = failure
         return calls
 
     def call(self, request: Any) -> Any:
