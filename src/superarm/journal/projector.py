@@ -144,10 +144,8 @@ class Projector:
     def project(self, events: Sequence[Event], after_each: Callable[[], object] | None = None) -> None:
         """Apply these events, the next ones in order; call ``after_each`` after each of them."""
         if events and not events[0].is_intact(self.chain_digest):
-            # it was written after other events than those that were projected: the database went back, say
-            raise JournalDamaged(
-                f"event {events[0].seq} does not follow event {self.seq}", event=events[0].seq
-            )
+            seq = events[0].seq  # it was written after other events: the database went back, say
+            raise JournalDamaged(f"event {seq} does not follow event {self.seq} as it was read", event=seq)
         self._prefetch(events)
         self.is_intact = False  # an error from here on leaves some of them applied
         for event in events:
@@ -187,9 +185,8 @@ class Projector:
     def _on_outcome(self, event: Event) -> None:
         """Learn and count an outcome or a timeout."""
         record, stats = self._record(event), self.totals.stats
-        if (
-            record.decision.erased or 0
-        ) > event.seq:  # content that was there decides what it does to model and totals
+        # what it did to model and totals rests on content that was there then
+        if (record.decision.erased or 0) > event.seq:
             raise ContentErased(event.seq)
         if event.kind == OUTCOME:
             record.outcome = event

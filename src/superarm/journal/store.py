@@ -211,7 +211,7 @@ class JournalStore(ABC):
             now = known.chain_digest
         else:
             raise self._damage_error(after, "is missing")
-        self.check_same_event(after, before or now, now)
+        self.check_same_event(after, before, now)
         before = now
         expected = after + 1
         for event in events:
@@ -226,7 +226,7 @@ class JournalStore(ABC):
 
     def check_same_event(self, seq: int, read: bytes, now: bytes) -> None:
         """Raise JournalDamaged if an event has another digest than when it was read: the database went back, say."""
-        if read != now:  # no damage of what is there now
+        if read not in (b"", now):  # no damage of what is there now
             raise JournalDamaged(f"event {seq} of journal {self.name} is another one than before", event=seq)
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -368,7 +368,7 @@ class JournalStore(ABC):
         """
         drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
         chain = self.digest_at(snapshot.seq)
-        self.check_same_event(snapshot.seq, snapshot.chain_digest or chain, chain)
+        self.check_same_event(snapshot.seq, snapshot.chain_digest, chain)
         statements = [*snapshot_statements(snapshot, chain), *drop]
         self._execute_all([*statements, (DROP_ORPHANED_PARTS, ())])
 

@@ -240,7 +240,7 @@ class Totals(Struct):
         settings: what operators have changed, beside the learner.
         estimate: the hit rate of the model's top sets.
         refusals: the newest events that had no effect, with the reason and the field at fault.
-        refused_seqs: the numbers of all of them.
+        refused_seqs: the numbers of all of them: whether an outcome was learnt may be asked at any time.
     """
 
     stats: Stats = field(default_factory=Stats)
