@@ -302,7 +302,7 @@ def _is_digits(path: Path) -> bool:
 def _find_columns(cells: list[dict[str, Cell]], name: str, kinds: ColumnKinds | None) -> Columns:
     """Return what each column holds; ids and the like are taken only where there is nothing else."""
     names = cells[0] if cells else {}
-    columns = Columns.infer(cells, reserved=outcome_columns(names), kinds=kinds)
+    columns = Columns.infer(iter(cells), reserved=outcome_columns(names), kinds=kinds)
     if len(columns):
         return columns
     got = ", ".join(f"{column} ({reason})" for column, reason in columns.left_out.items()) or "no column"
