@@ -185,34 +185,27 @@ class JournalStore(ABC):
 
     # ------------------------------------------------------------ events
 
-    def events(self, after: int = 0, until: int | None = None, before: bytes = b"") -> Iterator[Event]:
-        """Yield all events after a number, in order, each checked against the one before it.
-
-        Args:
-            after: the number.
-            until: the last event; None: all.
-            before: the digest of event ``after`` as it was read before; empty: the one that it has now.
-        """
-        for checked in self.checked_events(after, until, before):
+    def events(self, after: int = 0, until: int | None = None, read: bytes = b"") -> Iterator[Event]:
+        """Yield events after a number, in order, each checked against the one before it; the first by ``read``, too."""
+        for checked in self.checked_events(after, until, read):
             if checked.event is None or checked.fault is not None:
                 raise self._damage_error(checked.seq, checked.fault or "")
             yield checked.event
 
     def checked_events(
-        self, after: int = 0, until: int | None = None, before: bytes = b""
+        self, after: int = 0, until: int | None = None, read: bytes = b""
     ) -> Iterator[CheckedEvent]:
         """Yield the same events, with what is wrong with each; those that are missing between them, too."""
         if until is not None and after >= until:
             return
         events = self.raw_events(max(after - 1, 0), until)
         if after == 0:
-            now = self.digest_at(0)
+            before = self.digest_at(0)
         elif (known := next(events, None)) is not None and known.seq == after:
-            now = known.chain_digest
+            before = known.chain_digest
         else:
             raise self._damage_error(after, "is missing")
-        self.check_same_event(after, before, now)
-        before = now
+        self.check_same_event(after, read, before)
         expected = after + 1
         for event in events:
             for seq in range(expected, event.seq):
@@ -225,8 +218,8 @@ class JournalStore(ABC):
             yield CheckedEvent(seq, None, "is missing")
 
     def check_same_event(self, seq: int, read: bytes, now: bytes) -> None:
-        """Raise JournalDamaged if an event has another digest than when it was read: the database went back, say."""
-        if read not in (b"", now):  # no damage of what is there now
+        """Raise JournalDamaged if an event has another digest than when it was read (empty: it was not)."""
+        if read not in (b"", now):  # the database went back, say: what is there now is not damaged
             raise JournalDamaged(f"event {seq} of journal {self.name} is another one than before", event=seq)
 
     def raw_events(self, after: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -369,8 +362,7 @@ class JournalStore(ABC):
         drop = [(DROP_OLD_SNAPSHOTS, (keep,))] if keep else []
         chain = self.digest_at(snapshot.seq)
         self.check_same_event(snapshot.seq, snapshot.chain_digest, chain)
-        statements = [*snapshot_statements(snapshot, chain), *drop]
-        self._execute_all([*statements, (DROP_ORPHANED_PARTS, ())])
+        self._execute_all([*snapshot_statements(snapshot, chain), *drop, (DROP_ORPHANED_PARTS, ())])
 
     def pin_snapshot(self, seq: int) -> bool:
         """Keep a snapshot for ever, since a replay will need it; return False if it is not there."""
@@ -388,9 +380,8 @@ class JournalStore(ABC):
     def snapshot(self, seq: int) -> Snapshot:
         """Return the snapshot of an event, checked."""
         name = f"the snapshot after event {seq} of {self.name}"
-        rows = self._select(
-            "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?", (seq,)
-        )
+        sql = "SELECT time, totals, made_by, parts, digest FROM snapshots WHERE seq = ?"
+        rows = self._select(sql, (seq,))
         if not rows:
             raise JournalDamaged(f"{name} is missing")
         time, totals, made_by, description, checksum = rows[0]
