@@ -59,7 +59,7 @@ class Rule(Parametrised, ABC):
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "target_coverage"),
         *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
+        *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
     }
 
     def __init__(
@@ -161,12 +161,6 @@ class Rule(Parametrised, ABC):
     def warn_of_promise(self, kernel: Any) -> None:
         """Warn once, after answers, of a promise that ``kernel`` cannot keep."""
         return  # most rules promise nothing
-
-    def raise_error(self, kernel: RuleKernel) -> None:
-        """Raise what a rule in plain Python has raised in compiled code, which ``kernel`` has kept."""
-        error = kernel.take_error()
-        if error is not None:
-            raise error
 
     # ------------------------------------------------------------ parameters
 
@@ -290,7 +284,6 @@ class Rule(Parametrised, ABC):
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
         decisions, _ = decide_rows(core, Rows(s), EligibleLabels(indices), m, target, rows)
-        self.raise_error(core.rule)
         return decisions
 
     def distribution(
@@ -333,15 +326,13 @@ class Rule(Parametrised, ABC):
         row, sets = np.zeros(core.k, np.float32), decision.sets_among(core.vocabulary, owner)
         log = self.draw_log_of(decision).tobytes()
         core.update(decision, row, core.all_labels, sets, log, hit=bit, label=-1, likelihood=None)
-        self.raise_error(core.rule)
         self.warn_of_promise(core.rule)
 
     def _decide(
         self, core: ScoresCore, s: Array, eligible: Array, m: int, target: float, at: Cursor | None = None
     ) -> Decision:
-        """Return a Decision without a row; raise what a rule in plain Python has raised."""
+        """Return a Decision without a row."""
         decision: Decision = core.decide(s, None, eligible, m, at, target)
-        self.raise_error(core.rule)
         decision.row = None  # that was the scores
         return decision
 

@@ -94,12 +94,11 @@ def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None
         core, counts = learner.ensure_core(), np.zeros(4, np.int64)
         before = core.round
         done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-        if status:
-            error = failures.update_error(learner, status, rows.row(visit[done]), before + done)
-            if done == 0:  # nothing stays of the first row
-                raise error
+        if status and done == 0:  # nothing stays of the first row
+            core.raise_pending()
+            raise failures.update_error(learner, status, rows.row(visit[0]), before)
+    core.raise_pending()
     if status:
-        raise error
-    learner.rule.raise_error(core.rule)
+        raise failures.update_error(learner, status, rows.row(visit[done]), before + done)
     learner.rule.warn_of_promise(core.rule)
     return counts

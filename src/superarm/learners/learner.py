@@ -196,7 +196,6 @@ class Learner(Parametrised):
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
         assert self.core is not None  # it has learnt
-        self.rule.raise_error(self.core.rule)
         self.rule.warn_of_promise(self.core.rule)
 
     def cursor(self) -> Cursor:

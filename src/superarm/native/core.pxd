@@ -70,6 +70,7 @@ cdef class Core(Stage):
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
+    cpdef raise_pending(self)
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps

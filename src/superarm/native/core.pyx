@@ -125,9 +125,11 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
-    def take_error(self) -> BaseException | None:
-        """Return what a learner or a rule in plain Python has raised in compiled code, and forget it."""
-        return self.rule.take_error()
+    cpdef raise_pending(self):
+        """Raise what a learner or a rule in plain Python has raised in compiled code."""
+        if self.rule.failed:
+            error, self.rule.error, self.rule.failed = self.rule.error, None, False
+            raise error
 
     def on_labels_added(self, Py_ssize_t before) -> None:
         """Set what is not to begin as in a new core, for labels from index ``before`` on, which are new."""
@@ -221,8 +223,7 @@ cdef class Core(Stage):
         return self.decide(row, row, self.showable, self.set_size, cursor) if fits else None
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor=None, double coverage=0.0):
-        """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
-        rule in plain Python has raised.
+        """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite.
 
         Args:
             row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
@@ -244,6 +245,7 @@ cdef class Core(Stage):
         draw.draw_log = self.draw_log
         self.last_decision = None
         if self.decide_step(&read, &context, &draw) or self.move_rule(draw_state, self.draw_log, draw.n_log):
+            self.raise_pending()
             return None
         if cursor is None:
             self.round += 1
@@ -296,6 +298,7 @@ cdef class Core(Stage):
     def advance(self, np.ndarray draw_log) -> None:
         """Move the rule as if it had made the decision for which it wrote ``draw_log``."""
         self.rule.on_decided(self.rule.draw_state, double_data(draw_log), np.PyArray_DIM(draw_log, 0))
+        self.raise_pending()
 
     # ------------------------------------------------------------ one answer
 
@@ -353,6 +356,7 @@ cdef class Core(Stage):
             decision.learnt_by = (*decision.learnt_by, self.id)
         elif status == 0:
             self.answered.add(decision.round)
+        self.raise_pending()
         return status
 
     # ------------------------------------------------------------ many
@@ -368,6 +372,7 @@ cdef class Core(Stage):
                 rows.at(i, &row)
                 self.scaling.scale(&row, &self.scaled_row)
                 self.score(&self.scaled_row, s + i * self.k)
+        self.raise_pending()
 
 
 cdef class LinearCore(Core):

@@ -100,6 +100,8 @@ def run(
 ) -> tuple[int, int]:
     """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
 
+    It leaves what plain Python has raised to its caller, who calls `Core.raise_pending`.
+
     Args:
         core: of the learner.
         rows: the rows.
@@ -220,6 +222,7 @@ def decide_many(
             log_prob[i], size[i] = draw.log_propensity, draw.size
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
+    core.raise_pending()
     return i, {
         "flat": sets.numbers(), "starts": starts, "sizes": sizes, "log_probs": log_probs,
         "draw_logs": logs.numbers(), "draw_log_starts": draw_log_starts,
@@ -263,4 +266,5 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
             i += 1
     rounds = decisions.rounds[answers.which[:i]]
     core.answered.add_many(rounds[rounds >= 0])
+    core.raise_pending()
     return i, status
