@@ -50,7 +50,6 @@ from superarm.errors import InvalidInput
 from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
@@ -115,11 +114,17 @@ class Cover(Rule):
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
 
-    def make_kernel(self, k: int, seed: int) -> CoverKernel:
-        return self.make_kernel_for_learner(k, seed, LearnerTraits())
+    def make_kernel(
+        self, k: int, seed: int, *, full_information: bool = False, none_label: int | None = None
+    ) -> CoverKernel:
+        """Return a new kernel for k labels and draws by ``seed``.
 
-    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> CoverKernel:
-        full_information, none_label = traits
+        Args:
+            k: the number of labels.
+            seed: of every draw.
+            full_information: whether its learner is told every label.
+            none_label: the index of a label that is never shown and may be the truth; ``None`` without one.
+        """
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
         return CoverKernel(
             k,

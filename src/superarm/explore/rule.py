@@ -23,7 +23,6 @@ from superarm.decisions.decisions import EligibleLabels, decide_rows
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.scores import parse_scores
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
@@ -57,7 +56,7 @@ class Rule(Parametrised, ABC):
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
-        *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "target_coverage"),
+        *("distribution_from", "record", "draw_log_from", "target_coverage"),
         *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
     }
@@ -73,17 +72,18 @@ class Rule(Parametrised, ABC):
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
         self._core: ScoresCore | None = None  # which decides, where the rule is used alone
-        self._learner_traits = LearnerTraits()
+        self._kernel_args: dict[
+            str, Any
+        ] = {}  # what its learner passes to `make_kernel`, where it continues one
 
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
-        """Return a new kernel with room for k labels, for draws by this ``seed``."""
+        """Return a new kernel with room for k labels, for draws by this ``seed``.
 
-    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> RuleKernel:
-        """Return a new kernel for k labels and draws by ``seed``; it may depend on the ``traits`` of its learner."""
-        return self.make_kernel(k, seed)
+        One that promises a coverage takes from a learner what `Cover.make_kernel` takes.
+        """
 
     @classmethod
     @abstractmethod
@@ -209,13 +209,13 @@ class Rule(Parametrised, ABC):
         copied.__setstate__(copied.__getstate__() | {"labels": None})
         return copied
 
-    def with_state_of(self, kernel: RuleKernel, round_: int, traits: LearnerTraits) -> Self:
+    def with_state_of(self, kernel: RuleKernel, round_: int, kernel_args: dict[str, Any]) -> Self:
         """Return a copy for label indices that continues from a learner's ``kernel``, at round ``round_``.
 
-        ``traits`` are those of the learner.
+        ``kernel_args`` are what the learner passes to `make_kernel`, beside k and seed.
         """
         copied = self.without_label_names()
-        copied._learner_traits = traits
+        copied._kernel_args = kernel_args
         copied._core = copied._make_core(kernel.k, kernel.state())
         copied._core.round = round_
         return copied
@@ -347,7 +347,7 @@ class Rule(Parametrised, ABC):
 
     def _make_core(self, k: int, kernel_state: Any = None, rounds: Any = None) -> ScoresCore:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
-        core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, self._learner_traits))
+        core = ScoresCore(k, self.make_kernel(k, self.seed, **self._kernel_args))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
         core.bind(decision_class=Decision, explore_rule=self, vocabulary=vocabulary, id=self.id)
         if kernel_state is not None:

@@ -11,7 +11,6 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.learners.locking import takes_turns
 from superarm.native.core import Core, Cursor
 from superarm.native.plain_core import PlainCore
@@ -51,15 +50,16 @@ def make_scaling(learner: Learner, layout: Layout) -> Scaling:
     return StandardScaling(d, width, bias=dense, sparse_bias=sparse, forget=forget, n_numbers=n_numbers)
 
 
-def traits(learner: Learner) -> LearnerTraits:
-    """Return what the rule may depend on."""
-    full_information = learner.feedback == ("label",)
-    return LearnerTraits(full_information, none_label=learner.inputs.none_index)
+def kernel_args(learner: Learner) -> dict[str, Any]:
+    """Return what a rule that promises a coverage must know of its learner."""
+    if not learner.rule.promises_coverage:
+        return {}
+    return {"full_information": learner.feedback == ("label",), "none_label": learner.inputs.none_index}
 
 
 def make_kernel(learner: Learner) -> RuleKernel:
     """Return the rule in compiled code, before the first round."""
-    return learner.rule.make_kernel_for_learner(learner.n_labels, learner.seed, traits(learner))
+    return learner.rule.make_kernel(learner.n_labels, learner.seed, **kernel_args(learner))
 
 
 @takes_turns

@@ -353,7 +353,7 @@ class Learner(Parametrised):
 
     def current_rule(self) -> Rule:
         """Return a copy of its rule in its present state, for use without the learner, on any scores."""
-        return self.rule.with_state_of(cores.rule_kernel(self), self.round, cores.traits(self))
+        return self.rule.with_state_of(cores.rule_kernel(self), self.round, cores.kernel_args(self))
 
     @property
     def coverage(self) -> Coverage | None:
