@@ -302,7 +302,8 @@ def test_answers():
     with pytest.raises(FeedbackError, match="decision of MCDBF must be a Decision, got 5"):
         learner.update(5, hit=True)
     with pytest.raises(
-        FeedbackError, match="decision of MCDBF must be its own, or given with top= and gamma="
+        FeedbackError,
+        match=r"decision of MCDBF must be its own \(given sets teach set-logit, and with top= and gamma= mc-dbf\)",
     ):
         learner.update(sa.Decision.given(x, [1]), hit=True)
     with pytest.raises(

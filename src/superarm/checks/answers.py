@@ -104,7 +104,7 @@ def given_sets_are_learnt_or_refused(make: LearnerFactory) -> None:
     learner = make_trained(make)
     before = fingerprint(learner)
     given = Decision.given(X[0], labels=[3] if learner.single_label else [3, 1])
-    if not learner.learns_from_given:
+    if not learner.learns_from(given):
         with expect_refusal(FeedbackError, "a given set"):
             answer(learner, given, 3)
         expect(fingerprint(learner) == before, "a refused set changed the learner")

@@ -69,7 +69,8 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
         if not learner.learns_from(decision):
-            raise FeedbackError.must("decision", owner, learner.accepted_decisions, decision)
+            wanted = "its own (given sets teach set-logit, and with top= and gamma= mc-dbf)"
+            raise FeedbackError.must("decision", owner, wanted, decision)
         again = learner.id in decision.learnt_by
     else:
         if decision.learner != learner.id or decision.round >= learner.round:

@@ -63,9 +63,7 @@ class Learner(Parametrised):
     variants: ClassVar[dict[str, dict[str, Any]]] = {}  # or several names, each with its parameters
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
-    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
     scores_are_log_probabilities: ClassVar[bool] = False  # but for a constant: their softmax is meant
-    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
     single_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
@@ -73,7 +71,7 @@ class Learner(Parametrised):
     left_out: ClassVar[dict[str, str]] = dict.fromkeys(("coverage", "explore"), OWN_SETS)  # and why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
+        *("variants", "state_version", "learns_from", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
@@ -137,7 +135,7 @@ class Learner(Parametrised):
 
     def learns_from(self, decision: Decision) -> bool:
         """Return whether it learns anything from a ``decision`` that another system made."""
-        return self.learns_from_given
+        return False
 
     def anneal(self, remaining: float, passes: int) -> None:
         """Shrink the steps, where training goes ``passes`` times through a log.

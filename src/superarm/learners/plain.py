@@ -24,6 +24,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
+from superarm.decisions import Decision
 from superarm.errors import Description, WeightsOverflow
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
@@ -41,7 +42,6 @@ class PlainLearner(AnyRuleLearner):
     Parameters of your own are keyword-only, and kept as attributes of the same name.
     """
 
-    learns_from_given = True
     scores_are_log_probabilities = True
     default_scaling = "none"
     core: PlainCore | None
@@ -91,6 +91,9 @@ class PlainLearner(AnyRuleLearner):
         return PlainCore(
             **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
         )
+
+    def learns_from(self, decision: Decision) -> bool:
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_memory"}

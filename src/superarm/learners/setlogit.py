@@ -13,6 +13,7 @@ from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
+from superarm.decisions import Decision
 from superarm.learners.families import AnyRuleLearner, AnyRuleParams
 from superarm.losses import softmax
 from superarm.native.core import Core
@@ -157,7 +158,6 @@ class SetLogit(LikelihoodLearner):
 
     name = "set-logit"
     feedback = ("hit", "label", "likelihood")
-    learns_from_given = True
 
     def __init__(
         self,
@@ -181,3 +181,6 @@ class SetLogit(LikelihoodLearner):
             if index is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.inputs.use_labels(self.vocabulary, index)
+
+    def learns_from(self, decision: Decision) -> bool:
+        return True

@@ -16,7 +16,7 @@ from superarm.data.columns import Columns
 from superarm.data.encoding import is_matrix
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
-from superarm.decisions.decisions import Decisions
+from superarm.decisions import Decision, Decisions
 from superarm.errors import Description, FeedbackError, InvalidInput
 from superarm.explore.cover import Cover
 from superarm.learners.registry import make, parse
@@ -248,7 +248,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.fitted_with_shown_ = sets is not None
         if sets is None:
             return LabelledRows(rows, class_indices(self.classes_, y, "y"))
-        if not self.learner_.learns_from_given:
+        if not self.learner_.learns_from(Decision.given(None, self.learner_.vocabulary.decode([0]))):
             wanted = "one that learns from given sets, such as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
         answered, *columns = answered_sets(self.classes_, sets, y, propensity, len(rows))
