@@ -75,6 +75,7 @@ NAMES = {
     "complete_signature": "full_signature",
     "could_have_encoded": "accepts_layout",
     "eligible_numbers": "eligible_indices",
+    "explore_rule": "Core.rule; its compiled part is Core.kernel",
     "foretell": "predict",
     "go_back": "rollback",
     "group_names": "group_name",

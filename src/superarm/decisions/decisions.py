@@ -338,7 +338,7 @@ def decide_rows(
         rows=kept_rows,
         draws=DrawnSets(**draws),
         eligible=None if eligible.indices is core.all_labels else eligible,
-        rule=core.explore_rule,
+        rule=core.rule,
         round=np.arange(core.round, cursor.round),
         learner=core.id,
         vocabulary=core.vocabulary,

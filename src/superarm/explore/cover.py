@@ -236,7 +236,7 @@ class Cover(Rule):
             raise self.invalid(
                 "labels", "known (given, or by a first decision): the warm-up depends on them", None
             )
-        kernel: Any = (self._core or self._core_for(len(self.labels or ()))).rule
+        kernel: Any = (self._core or self._core_for(len(self.labels or ()))).kernel
         return self.coverage_at(kernel, coverage, self.owner)
 
 

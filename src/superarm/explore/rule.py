@@ -193,7 +193,7 @@ class Rule(Parametrised, ABC):
     def __getstate__(self) -> dict[str, Any]:
         core, state = self._core, None
         if core is not None:
-            kernel_state = {name: array.copy() for name, array in core.rule.state().items()}
+            kernel_state = {name: array.copy() for name, array in core.kernel.state().items()}
             state = core.k, kernel_state, core.rounds()
         return {**vars(self), "_core": state}
 
@@ -326,7 +326,7 @@ class Rule(Parametrised, ABC):
         row, sets = np.zeros(core.k, np.float32), decision.sets_among(core.vocabulary, owner)
         log = self.draw_log_of(decision).tobytes()
         core.update(decision, row, core.all_labels, sets, log, hit=bit, label=-1, likelihood=None)
-        self.warn_of_promise(core.rule)
+        self.warn_of_promise(core.kernel)
 
     def _decide(
         self, core: ScoresCore, s: Array, eligible: Array, m: int, target: float, at: Cursor | None = None
@@ -342,16 +342,16 @@ class Rule(Parametrised, ABC):
         if core is None:
             core = self._core = self._make_core(k)
         elif core.k != k:
-            core = self._core = self._make_core(k, core.rule.state(), core.rounds())
+            core = self._core = self._make_core(k, core.kernel.state(), core.rounds())
         return core
 
     def _make_core(self, k: int, kernel_state: Any = None, rounds: Any = None) -> ScoresCore:
         """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
         core = ScoresCore(k, self.make_kernel(k, self.seed, **self._kernel_args))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
-        core.bind(decision_class=Decision, explore_rule=self, vocabulary=vocabulary, id=self.id)
+        core.bind(decision_class=Decision, rule=self, vocabulary=vocabulary, id=self.id)
         if kernel_state is not None:
-            core.rule.restore(kernel_state)
+            core.kernel.restore(kernel_state)
         if rounds is not None:
             core.restore_rounds(rounds)
         return core
@@ -382,7 +382,7 @@ class Rule(Parametrised, ABC):
             raise self.invalid("set_size", "1 (it knows no larger sets)", size)
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
-        target = self.target_coverage(core.rule, coverage, self.owner)
+        target = self.target_coverage(core.kernel, coverage, self.owner)
         return core, s, indices, min(size, len(indices)), target
 
 

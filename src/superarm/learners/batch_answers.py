@@ -41,7 +41,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
     if not len(answers.which):
         return 0
     done = (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
-    learner.rule.warn_of_promise(learner.ensure_core().rule)
+    learner.rule.warn_of_promise(learner.ensure_core().kernel)
     return done
 
 

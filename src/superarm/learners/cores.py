@@ -65,7 +65,7 @@ def make_kernel(learner: Learner) -> RuleKernel:
 @takes_turns
 def rule_kernel(learner: Learner) -> RuleKernel:
     """Return the rule in compiled code, in its present state."""
-    return make_kernel(learner) if learner.core is None else learner.core.rule
+    return make_kernel(learner) if learner.core is None else learner.core.kernel
 
 
 @takes_turns
@@ -85,7 +85,7 @@ def core_for_cursor(learner: Learner, cursor: Cursor) -> Core:
         if learner.provisional_core is None or learner.provisional_core.made_for != made_for:
             learner.provisional_core = ProvisionalCore(_new_core(learner), made_for)
         core = learner.provisional_core.core
-    if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.rule.n_draw_state:
+    if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.kernel.n_draw_state:
         raise learner.invalid("cursor", "one of this learner", cursor)
     return core
 
@@ -138,11 +138,11 @@ def _new_core(learner: Learner) -> Core:
     if learner.fixed_labels and layout.n_sparse and inputs.columns is not None:
         raise learner.invalid("columns", "without text: its matrix couples all features", inputs.columns)
     core = learner.make_core(layout)
-    compiled = not isinstance(core, PlainCore) and not isinstance(core.rule, PlainRuleKernel)
+    compiled = not isinstance(core, PlainCore) and not isinstance(core.kernel, PlainRuleKernel)
     plain_rows = layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions
     core.bind(
         decision_class=Decision,
-        explore_rule=learner.rule,
+        rule=learner.rule,
         vocabulary=inputs.vocabulary,
         id=learner.id,
         all_labels=inputs.all_labels,

@@ -120,7 +120,7 @@ class Learner(Parametrised):
         return {
             "k": self.n_labels,
             "scaling": cores.make_scaling(self, layout),
-            "rule": cores.make_kernel(self),
+            "kernel": cores.make_kernel(self),
         }
 
     def make_rule(self) -> Rule:
@@ -194,7 +194,7 @@ class Learner(Parametrised):
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
         assert self.core is not None  # it has learnt
-        self.rule.warn_of_promise(self.core.rule)
+        self.rule.warn_of_promise(self.core.kernel)
 
     def cursor(self) -> Cursor:
         """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""

@@ -78,7 +78,7 @@ def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
     new.ensure_core().restore_rounds(learner.core.rounds())
     # a promise goes on, whatever the scores are
     if learner.rule.promises_coverage and new.rule.promises_coverage:
-        new.ensure_core().rule.restore(learner.core.rule.state())
+        new.ensure_core().kernel.restore(learner.core.kernel.state())
     return new
 
 

@@ -129,7 +129,7 @@ def run(
     answer.likelihood, answer.label = NULL, -1
     core.ensure_prepared(round.n, m)
     context.eligible, context.n, context.m = round.eligible, round.n, m
-    context.draw_state, context.coverage = core.rule.draw_state, 0.0
+    context.draw_state, context.coverage = core.kernel.draw_state, 0.0
     draw.draw_log = core.draw_log
     core.last_decision = None
     with nogil:
@@ -141,7 +141,7 @@ def run(
             status = core.decide_step(&row, &context, &draw)
             if status:
                 break
-            status = core.move_rule(core.rule.draw_state, core.draw_log, draw.n_log)
+            status = core.move_rule(core.kernel.draw_state, core.draw_log, draw.n_log)
             if status:
                 break
             core.round += 1
@@ -204,7 +204,7 @@ def decide_many(
             context.eligible = labels_of_row(&lists, i, &context.n)
             core.ensure_prepared(context.n, m)
             flat = <Py_ssize_t*>sets.end(3 * min(context.n, m))
-            log = <double*>logs.end(core.rule.log_size(context.n, m))
+            log = <double*>logs.end(core.kernel.log_size(context.n, m))
             rows.at(i, &row)
             context.round, context.m = cursor.round, m
             draw.draw_log = log

@@ -85,11 +85,11 @@ cdef class MCDBFCore(LinearCore):
     cdef Table table  # for the sets of the last step
 
     def __init__(
-        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
+        self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
         estimate_table,
     ):
-        LinearCore.__init__(self, k, scaling, rule)
+        LinearCore.__init__(self, k, scaling, kernel)
         self.gamma, self.estimate = gamma, estimate
         self.ordered = estimate == "ordered"
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho

@@ -121,7 +121,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
         data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
         if calibration is not None and isinstance(learner.rule, Cover):
-            learner.rule.calibrate(learner.ensure_core().rule, calibration, learner.round)
+            learner.rule.calibrate(learner.ensure_core().kernel, calibration, learner.round)
         return self
 
     def partial_fit(
