@@ -39,9 +39,9 @@ def decide(
     with rollback_inputs(learner, keep_on_success=cursor is None):
         row = inputs.encode_row(x if named is None else named)
         core = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
-        shown = row if named is None else json_row(named)
+        x_as_given = row if named is None else json_row(named)
         target = learner.rule.target_coverage(core.kernel, coverage, learner.owner)
-        decision: Decision | None = core.decide(row, shown, indices, m, cursor, target)
+        decision: Decision | None = core.decide(row, x_as_given, indices, m, cursor, target)
         if decision is None:
             raise failures.score_error(learner, row)
     if cursor is None and inputs.column_warnings:
