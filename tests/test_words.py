@@ -107,7 +107,7 @@ NAMES = {
     "take_snapshot": "Projector.snapshot",
     "teach": "learn",
     "undo_on_failure": "rollback_inputs",
-    "use_coverage": "target_coverage, which is passed on",
+    "use_coverage": "checked_target, which is passed on",
     "untaught_probabilities": "out_of_fold_probabilities",
 }
 # names that say nothing

@@ -172,7 +172,7 @@ class Cover(Rule):
 
     # ------------------------------------------------------------ the promise
 
-    def target_coverage(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
+    def checked_target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
         """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one.
 
         ``owner`` is whose rule it is, for messages.
@@ -186,7 +186,7 @@ class Cover(Rule):
         return target
 
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self.target_coverage(kernel, coverage, owner)
+        target = self.checked_target(kernel, coverage, owner)
         tally = kernel.tally_at(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(

@@ -50,13 +50,13 @@ class Rule(Parametrised, ABC):
 
     name: ClassVar[str]  # in records and spec files
     single_label: ClassVar[bool] = False  # its sets have one label
-    promises_coverage: ClassVar[bool] = False  # it has `target_coverage` and `coverage_at`
+    promises_coverage: ClassVar[bool] = False  # it has `checked_target` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
-        *("distribution_from", "record", "draw_log_from", "target_coverage"),
+        *("distribution_from", "record", "draw_log_from", "checked_target"),
         *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
     }
@@ -142,8 +142,8 @@ class Rule(Parametrised, ABC):
     def count_answer(self, kernel: Any, draw_log: Array, hit: bool, label: int) -> None:
         """Count an answer, ``hit`` or ``label`` (-1 if unknown), for the promise in ``draw_log``, in ``kernel``."""
 
-    def target_coverage(self, kernel: Any, coverage: float | None, owner: str) -> float:
-        """Return what ``kernel`` is asked for where ``coverage`` is promised: 0 by a rule without a promise.
+    def checked_target(self, kernel: Any, coverage: float | None, owner: str) -> float:
+        """Return the coverage to ask ``kernel`` for, checked: 0 for a rule without a promise, which refuses any.
 
         ``None`` is the rule's own; ``owner`` is whose rule it is, for messages.
         """
@@ -382,7 +382,7 @@ class Rule(Parametrised, ABC):
             raise self.invalid("set_size", "1 (it knows no larger sets)", size)
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
-        target = self.target_coverage(core.kernel, coverage, self.owner)
+        target = self.checked_target(core.kernel, coverage, self.owner)
         return core, s, indices, min(size, len(indices)), target
 
 

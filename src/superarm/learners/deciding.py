@@ -40,7 +40,7 @@ def decide(
         row = inputs.encode_row(x if named is None else named)
         core = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
         x_as_given = row if named is None else json_row(named)
-        target = learner.rule.target_coverage(core.kernel, coverage, learner.owner)
+        target = learner.rule.checked_target(core.kernel, coverage, learner.owner)
         decision: Decision | None = core.decide(row, x_as_given, indices, m, cursor, target)
         if decision is None:
             raise failures.score_error(learner, row)
@@ -78,7 +78,7 @@ def decide_many(
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
             eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
-        target = learner.rule.target_coverage(core.kernel, coverage, learner.owner)
+        target = learner.rule.checked_target(core.kernel, coverage, learner.owner)
         decisions, done = decide_rows(core, rows, eligible_labels, m, target, rows)
         if done < len(rows):
             raise failures.score_error(learner, rows.row(done))
