@@ -178,9 +178,9 @@ class Decisions:
     def draws_of(self, rule: Rule) -> DrawnSets:
         """Return the sets, with the draw logs of those alone that a rule of this kind chose."""
         if self.records is None:
-            own = np.full(len(self), rule.wrote(self.rule))
+            own = np.full(len(self), rule.is_own_record(self.rule))
         else:
-            own = np.array([rule.wrote(self._rule_of(i)) for i in range(len(self))], bool)
+            own = np.array([rule.is_own_record(self._rule_of(i)) for i in range(len(self))], bool)
         if own.all():
             return self.draws
         all_logs = np.split(self.draws.draw_logs, self.draws.draw_log_starts[1:-1])

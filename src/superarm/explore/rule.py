@@ -57,7 +57,7 @@ class Rule(Parametrised, ABC):
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("distribution_from", "record", "draw_log_from", "checked_target"),
-        *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
+        *("is_own_record", "draw_log_of", "without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
     }
 
@@ -112,7 +112,7 @@ class Rule(Parametrised, ABC):
         """Return the head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("draw_log", ()), np.float64)
 
-    def wrote(self, record: Rule | dict[str, Any] | None) -> bool:
+    def is_own_record(self, record: Rule | dict[str, Any] | None) -> bool:
         """Return whether a ``record`` of a decision, or the rule behind it, is of its own kind.
 
         Draw logs are read by position: one that another kind of rule wrote must never reach this one.
@@ -125,7 +125,7 @@ class Rule(Parametrised, ABC):
 
         It is empty if another rule chose the set, and for one that another system chose, unless gamma is all of it.
         """
-        if not self.wrote(decision._rule) or (decision.round is None and decision.gamma is None):
+        if not self.is_own_record(decision._rule) or (decision.round is None and decision.gamma is None):
             return np.zeros(0)
         if decision.vocabulary is not None:  # it is live, or one of many that were stored
             return np.frombuffer(decision.draw_log)
