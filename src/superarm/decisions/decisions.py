@@ -128,7 +128,7 @@ class Decisions:
     round: Array
     learner: str | None
     vocabulary: LabelVocabulary
-    records: Array | None = None  # of stored ones: `Decision.rule` of each, as JSON
+    rule_records: Array | None = None  # of stored ones: `Decision.rule` of each, as JSON
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -150,7 +150,7 @@ class Decisions:
             draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
             round=self.round[rows],
-            records=None if self.records is None else self.records[rows],
+            rule_records=None if self.rule_records is None else self.rule_records[rows],
         )
 
     def _one(self, i: int) -> Decision:
@@ -159,7 +159,7 @@ class Decisions:
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
-            row=row if self.records is None else None,  # a stored row is checked when it is learnt from
+            row=row if self.rule_records is None else None,  # a stored row is checked when it is learnt from
             sets=draws.flat[draws.starts[i] : draws.starts[i + 1]],
             size=int(draws.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
@@ -173,11 +173,11 @@ class Decisions:
 
     def _rule_of(self, i: int) -> Any:
         """Return the rule that chose set i, or its record; ``None`` if it is not known."""
-        return self.rule if self.records is None else json.loads(self.records[i] or "null")
+        return self.rule if self.rule_records is None else json.loads(self.rule_records[i] or "null")
 
     def draws_of(self, rule: Rule) -> DrawnSets:
         """Return the sets, with the draw logs of those alone that a rule of this kind chose."""
-        if self.records is None:
+        if self.rule_records is None:
             own = np.full(len(self), rule.is_own_record(self.rule))
         else:
             own = np.array([rule.is_own_record(self._rule_of(i)) for i in range(len(self))], bool)
@@ -256,7 +256,9 @@ class Decisions:
         columns["set_size"] = draws.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = draws.log_probs
-        records = [json.dumps(d.rule) for d in self] if self.records is None else self.records.tolist()
+        records = (
+            [json.dumps(d.rule) for d in self] if self.rule_records is None else self.rule_records.tolist()
+        )
         columns["rule"] = pl.Series("rule", records, dtype=pl.String)
         logs = [
             draws.draw_logs[a:b].tolist()
@@ -305,7 +307,7 @@ class Decisions:
             round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
             vocabulary=vocabulary,
-            records=frame["rule"].to_numpy(),
+            rule_records=frame["rule"].to_numpy(),
         )
 
     def __repr__(self) -> str:
