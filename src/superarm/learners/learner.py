@@ -71,7 +71,7 @@ class Learner(Parametrised):
     left_out: ClassVar[dict[str, str]] = dict.fromkeys(("coverage", "explore"), OWN_SETS)  # and why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("variants", "state_version", "learns_from", "anneal"),
+        *("variants", "state_version", "learns_from", "prepare_passes", "anneal"),
         *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
@@ -137,10 +137,13 @@ class Learner(Parametrised):
         """Return whether it learns anything from a ``decision`` that another system made."""
         return False
 
-    def anneal(self, remaining: float, passes: int) -> None:
-        """Shrink the steps, where training goes ``passes`` times through a log.
+    def prepare_passes(self, passes: int) -> None:
+        """Get ready to go ``passes`` times through a log; nothing has been learnt yet."""
 
-        ``remaining`` is the share of it that is still to come: 1 at the start, and once more when it is over.
+    def anneal(self, remaining: float) -> None:
+        """Shrink the steps, where training goes several times through a log.
+
+        ``remaining`` is the share of the training that is still to come: 1 at the start, and again at the end.
         """
 
     # ------------------------------------------------------------ what it can do

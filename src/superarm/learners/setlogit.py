@@ -114,16 +114,15 @@ class LikelihoodLearner(AnyRuleLearner):
             none_label=-1 if self.inputs.none_index is None else self.inputs.none_index,
         )
 
-    def anneal(self, remaining: float, passes: int) -> None:
-        """Several passes pay for more curves, and for a step that shrinks to nothing."""
-        if (
-            passes > 1
-            and self.core is None
-            and self.curves is None
-            and self.n_labels <= MAX_LABELS_WITH_CURVES // 4
-        ):
+    def prepare_passes(self, passes: int) -> None:
+        """Take more curves where several passes pay for them."""
+        affordable = self.n_labels <= MAX_LABELS_WITH_CURVES // 4
+        if passes > 1 and self.core is None and self.curves is None and affordable:
             self.curves = CURVES_TRAINED
-        elif passes > 1 and self.core is not None:  # steps of the sparse part shrink anyway
+
+    def anneal(self, remaining: float) -> None:
+        """Shrink the step of the dense part to nothing; those of the sparse part shrink anyway."""
+        if self.core is not None:
             self.core.step = self._step * remaining
 
     def predict_proba(self, X: Any) -> Array:

@@ -176,13 +176,13 @@ class _Trainer:
     def learn(self, passes: int) -> None:
         learner = self.learner
         total = self.summary.rows
-        learner.anneal(1.0, passes)
+        learner.prepare_passes(passes)
         self.summary.declare_columns(learner)
         for number in range(1, passes + 1):
             self.counts.clear()
             for i, record in enumerate(with_progress(self.log, self.progress, total, "rows")):
-                if i % ANNEALING_ROWS == 0:
-                    learner.anneal(1.0 - (number - 1 + i / total) / passes, passes)
+                if passes > 1 and i % ANNEALING_ROWS == 0:
+                    learner.anneal(1.0 - (number - 1 + i / total) / passes)
                 use = self.row_use(record)
                 if record.hit is None:
                     self.counts["unanswered"] += 1
@@ -197,7 +197,7 @@ class _Trainer:
                 raise FeedbackError.must("learner", self.log.name, wanted, learner.name)
             if self.held_out_rows:
                 self.history.append(self._evaluate(number))
-        learner.anneal(1.0, passes)
+        learner.anneal(1.0)
 
     def _learn_row(self, record: Record) -> None:
         learner = self.learner

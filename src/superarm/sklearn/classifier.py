@@ -313,7 +313,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if is_named_rows(X):
             inputs = self.learner_.inputs
             columns = inputs.infer_columns(X) if self.columns is None else Columns.read(self.columns)
-            inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
+            inputs.use_columns(columns)  # the core is made later: `prepare_passes` may choose its size
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

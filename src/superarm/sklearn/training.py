@@ -111,10 +111,11 @@ class AnsweredSets(TrainingRows):
     def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
         """Update a learner, with smaller steps in each pass."""
         orders = list(orders)
+        learner.prepare_passes(len(orders))
         for number, order in enumerate(orders):
-            learner.anneal(1.0 - number / len(orders), len(orders))
+            learner.anneal(1.0 - number / len(orders))
             self.learn_pass(learner, order)
-        learner.anneal(1.0, len(orders))
+        learner.anneal(1.0)
 
     def losses(self, scores: Array) -> Array:
         return log_losses(scores, self.sets, self.hits)
