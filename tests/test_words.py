@@ -101,6 +101,7 @@ NAMES = {
     "retire": "disable",
     "scrub": "purge_erased",
     "set_belief": "set_error",
+    "single_label": "shows_one_label",
     "stand": "claim",
     "strangers": "unauthenticated",
     "take_error": "Core.raise_pending",

@@ -216,7 +216,7 @@ def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return those of the options that a learner has, and its spec does not set; one of single labels shows one."""
     cls, own = parse(spec)
     usable = {name: value for name, value in options.items() if name in parameters(cls) and name not in own}
-    return usable | {"set_size": 1} if cls.single_label and "set_size" in usable else usable
+    return usable | {"set_size": 1} if cls.shows_one_label and "set_size" in usable else usable
 
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:

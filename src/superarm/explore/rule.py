@@ -49,13 +49,13 @@ class Rule(Parametrised, ABC):
     """
 
     name: ClassVar[str]  # in records and spec files
-    single_label: ClassVar[bool] = False  # its sets have one label
+    shows_one_label: ClassVar[bool] = False
     promises_coverage: ClassVar[bool] = False  # it has `checked_target` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
+        *("shows_one_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("distribution_from", "record", "draw_log_from", "checked_target"),
         *("is_own_record", "draw_log_of", "without_promise", "count_answer", "calibrate"),
         *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
@@ -67,7 +67,7 @@ class Rule(Parametrised, ABC):
         default_size = None if self.sizes_vary else 1
         self.set_size = default_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         self.seed = check_int("seed", self.owner, seed, 0)
-        if self.single_label and self.set_size != 1:
+        if self.shows_one_label and self.set_size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
@@ -378,7 +378,7 @@ class Rule(Parametrised, ABC):
                 raise self.invalid("eligible", "distinct labels, at least one", eligible)
         size = self.set_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         size = k if size is None else size
-        if self.single_label and size != 1:
+        if self.shows_one_label and size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", size)
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)

@@ -44,9 +44,9 @@ class LearnerInputs:
     sizes_vary = False
 
     def __init__(
-        self, owner: str, vocabulary: LabelVocabulary, n_features: Any, *, single_label: bool = False
+        self, owner: str, vocabulary: LabelVocabulary, n_features: Any, *, shows_one_label: bool = False
     ) -> None:
-        self.owner, self.single_label = owner, single_label
+        self.owner, self.shows_one_label = owner, shows_one_label
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
         self.columns: Columns | None = None
@@ -86,7 +86,7 @@ class LearnerInputs:
     def check_set_size(self, size: Any) -> int:
         """Return a set_size, checked; for ``None`` the default one."""
         m = check_int("set_size", self.owner, self.default_set_size if size is None else size, 1)
-        if self.single_label and m != 1:
+        if self.shows_one_label and m != 1:
             raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
         if self.sizes_vary and m <= self.vocabulary.count:
             return m

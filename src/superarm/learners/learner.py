@@ -64,7 +64,7 @@ class Learner(Parametrised):
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
     scores_are_log_probabilities: ClassVar[bool] = False  # but for a constant: their softmax is meant
-    single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    shows_one_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
@@ -72,7 +72,14 @@ class Learner(Parametrised):
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("variants", "state_version", "learns_from", "prepare_passes", "anneal"),
-        *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
+        *(
+            "shows_one_label",
+            "fixed_labels",
+            "default_scaling",
+            "scaling_forget",
+            "answer_noise",
+            "intercepts",
+        ),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
@@ -96,7 +103,9 @@ class Learner(Parametrised):
         scaling: str | None = None,
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(
+            self.owner, vocabulary, n_features, shows_one_label=self.shows_one_label
+        )
         self._set_size = self.inputs.check_set_size(set_size)
         self.lock = CallLock()  # (locking.py)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs

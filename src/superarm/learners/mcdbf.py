@@ -53,7 +53,7 @@ class MCDBF(BanditLearner):
     """
 
     name = "mc-dbf"
-    single_label = False
+    shows_one_label = False
     feedback = ("hit", "label")
     _hidden_from_tab = BanditLearner._hidden_from_tab | {"estimate_table"}
 

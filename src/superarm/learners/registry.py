@@ -31,7 +31,7 @@ def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
 
 
 def _table_order(cls: type[Learner]) -> tuple[bool, bool]:
-    return "hit" in cls.feedback, not cls.single_label
+    return "hit" in cls.feedback, not cls.shows_one_label
 
 
 def parse(spec: str | Any) -> tuple[type[Learner], dict[str, Any]]:

@@ -155,7 +155,7 @@ class PolicyRunner:
         self.rule: Rule | None = None
         self.budget_frozen = False
         if rule is not None and self.gamma is None:
-            if rule.single_label and size != 1:
+            if rule.shows_one_label and size != 1:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
             if policy.rule == "own":
                 assert learner is not None

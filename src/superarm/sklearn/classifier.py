@@ -306,7 +306,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.learner,
             **({"labels": classes.tolist()} if named else {"n_labels": len(classes)}),
             n_features=None if is_named_rows(X) else X.shape[1],
-            set_size=1 if parse(self.learner)[0].single_label else min(self._max_set_size(), most),
+            set_size=1 if parse(self.learner)[0].shows_one_label else min(self._max_set_size(), most),
             **promise,
             seed=int(random.randint(2**31 - 1)),
         )
