@@ -253,19 +253,19 @@ def test_a_matrix_of_the_other_kind():
 
 
 @pytest.mark.parametrize(
-    ("y", "visit", "message"),
+    ("y", "order", "message"),
     [
         ([0, 1], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
         ([0, 1, 4], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
         ([0, -1, 2], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
-        ([0, 1, 2], [3], "visit of Perceptron must be row indices below 3"),
-        ([0, 1, 2], [-1], "visit of Perceptron must be row indices below 3"),
+        ([0, 1, 2], [3], "order of Perceptron must be row indices below 3"),
+        ([0, 1, 2], [-1], "order of Perceptron must be row indices below 3"),
     ],
 )
-def test_runs(y, visit, message):
+def test_runs(y, order, message):
     learner = sa.Perceptron(**SIZES)
     with pytest.raises(InvalidInput, match=message):
-        learner.run(np.eye(3), y, visit)
+        learner.run(np.eye(3), y, order)
     assert learner.round == 0
 
 

@@ -86,19 +86,19 @@ def decide_many(
 
 
 @takes_turns
-def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
+def run(learner: Learner, X: Any, y: Any, order: Any, signed_sizes: Array | None) -> Array:
     """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
     with rollback_inputs(learner, keep_on_success=True):
         rows = learner.inputs.encode_rows(X)
-        y, visit = learner.inputs.check_run(len(rows), y, visit, signed_sizes)
+        y, order = learner.inputs.check_run(len(rows), y, order, signed_sizes)
         core, counts = learner.ensure_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
+        done, status = loops.run(core, rows, y, order, counts, signed_sizes)
         if status and done == 0:  # nothing stays of the first row
             core.raise_pending()
-            raise failures.update_error(learner, status, rows.row(visit[0]), before)
+            raise failures.update_error(learner, status, rows.row(order[0]), before)
     core.raise_pending()
     if status:
-        raise failures.update_error(learner, status, rows.row(visit[done]), before + done)
+        raise failures.update_error(learner, status, rows.row(order[done]), before + done)
     learner.rule.warn_of_promise(core.kernel)
     return counts

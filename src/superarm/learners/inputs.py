@@ -227,22 +227,22 @@ class LearnerInputs:
             raise self.invalid(parameter, wanted, values)
         return numbers
 
-    def check_run(self, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
+    def check_run(self, n: int, y: Any, order: Any, signed_sizes: Any) -> tuple[Array, Array]:
         """Return label and row indices, checked for compiled code; check ``signed_sizes``, which it fills."""
         y = self._whole_numbers("y", "label indices from 0 (run counts; it knows no names)", y)
-        visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row indices", visit)
+        order = np.arange(n) if order is None else self._whole_numbers("order", "row indices", order)
         k = self.vocabulary.count
         if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
             raise self.invalid("y", f"{n} label indices below n_labels = {k}", y)
-        if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
-            raise self.invalid("visit", f"row indices below {n}", visit)
+        if order.ndim != 1 or (len(order) and not 0 <= order.min() <= order.max() < n):
+            raise self.invalid("order", f"row indices below {n}", order)
         if signed_sizes is not None and not (
             isinstance(signed_sizes, np.ndarray)
-            and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)
+            and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, order.shape)
             and signed_sizes.flags.carray
         ):
-            raise self.invalid("signed_sizes", f"a writable array of {len(visit)} intp numbers", signed_sizes)
-        return y, visit
+            raise self.invalid("signed_sizes", f"a writable array of {len(order)} intp numbers", signed_sizes)
+        return y, order
 
     # ------------------------------------------------------------ rows with names
 

@@ -250,13 +250,13 @@ class Learner(Parametrised):
         """
         return batch_answers.update_many(self, decisions, hits, labels)
 
-    def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
+    def run(self, X: Any, y: Any, order: Any = None, *, signed_sizes: Array | None = None) -> Array:
         """Run rounds over rows of X, answered from y, in one compiled loop: the same bits as `decide` and `update`.
 
         Args:
             X: a matrix, or a data frame.
             y: label indices 0..k-1; they answer and count, and reach no learner of bits.
-            visit: the rows to go through, in this order; all of them by default.
+            order: the rows to go through, in this order; all of them by default.
             signed_sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
                 was not among them.
 
@@ -264,7 +264,7 @@ class Learner(Parametrised):
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
             were shown in all.
         """
-        return deciding.run(self, X, y, visit, signed_sizes)
+        return deciding.run(self, X, y, order, signed_sizes)
 
     def scores(self, X: Any) -> Array:
         """Return the scores of all labels for every row of X, by which labels are ranked."""

@@ -96,9 +96,9 @@ cdef class DecisionBlock:
 
 
 def run(
-    Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None
+    Core core, RowBlock rows, np.ndarray y, np.ndarray order, np.ndarray counts, signed_sizes=None
 ) -> tuple[int, int]:
-    """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
+    """Run rounds over rows[order], answered from y. Return how many were done, and why it stopped (0: at the end).
 
     It leaves what plain Python has raised to its caller, who calls `Core.raise_pending`.
 
@@ -106,13 +106,13 @@ def run(
         core: of the learner.
         rows: the rows.
         y: label indices (intp).
-        visit: row indices (intp).
+        order: row indices (intp).
         counts: gets `RunCounts` (four int64).
         signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
-    cdef Py_ssize_t i = 0, at, following, n = visit.shape[0], m = core.set_size
+    cdef Py_ssize_t i = 0, at, following, n = order.shape[0], m = core.set_size
     cdef int64_t first_round = core.round
-    cdef const Py_ssize_t* order = intp_data(visit)
+    cdef const Py_ssize_t* row_numbers = intp_data(order)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef RunCounts* count = <RunCounts*>int64_data(counts)
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
@@ -134,7 +134,7 @@ def run(
     core.last_decision = None
     with nogil:
         while i < n:
-            at, following = order[i], order[min(i + 1, n - 1)]
+            at, following = row_numbers[i], row_numbers[min(i + 1, n - 1)]
             rows.at(at, &row)
             rows.prefetch_row(following)
             context.round = core.round
@@ -240,8 +240,8 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
     Returns:
         How many answers were learnt from, and why it stopped there (0: at the end).
     """
-    cdef Py_ssize_t i = 0, n = len(answers.which)
-    cdef const Py_ssize_t* order = intp_data(answers.which)
+    cdef Py_ssize_t i = 0, n = len(answers.answered)
+    cdef const Py_ssize_t* order = intp_data(answers.answered)
     cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(answers.hits)
     cdef const Py_ssize_t* label = intp_data(answers.labels)
     cdef RowBlock rows = decisions.rows
@@ -264,7 +264,7 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
             if status:
                 break
             i += 1
-    rounds = decisions.rounds[answers.which[:i]]
+    rounds = decisions.rounds[answers.answered[:i]]
     core.answered.add_many(rounds[rounds >= 0])
     core.raise_pending()
     return i, status
