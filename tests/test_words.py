@@ -110,6 +110,7 @@ NAMES = {
     "undo_on_failure": "rollback_inputs",
     "use_coverage": "checked_target, which is passed on",
     "untaught_probabilities": "out_of_fold_probabilities",
+    "wrote": "is_own_record",
 }
 # names that say nothing
 VAGUE = {"found", "made", "told", "said", "odds", "meant", "spelt"}

@@ -256,9 +256,8 @@ class Decisions:
         columns["set_size"] = draws.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = draws.log_probs
-        records = (
-            [json.dumps(d.rule) for d in self] if self.rule_records is None else self.rule_records.tolist()
-        )
+        stored = self.rule_records
+        records = [json.dumps(one.rule) for one in self] if stored is None else stored.tolist()
         columns["rule"] = pl.Series("rule", records, dtype=pl.String)
         logs = [
             draws.draw_logs[a:b].tolist()

@@ -56,9 +56,9 @@ class Rule(Parametrised, ABC):
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("shows_one_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
-        *("distribution_from", "record", "draw_log_from", "checked_target"),
-        *("is_own_record", "draw_log_of", "without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "warn_of_promise", "without_label_names", "with_state_of"),
+        *("distribution_from", "record", "draw_log_from", "checked_target", "is_own_record", "draw_log_of"),
+        *("without_promise", "count_answer", "calibrate", "coverage_at", "warn_of_promise"),
+        *("without_label_names", "with_state_of"),
     }
 
     def __init__(

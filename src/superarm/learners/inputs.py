@@ -39,14 +39,13 @@ class LearnerInputs:
         all_labels, showable: the indices of all labels, and of those that may be shown.
         label_additions: (round, labels before) for each time that labels were added.
         sizes_vary: set_size is the most that is shown, and may be all labels.
+        shows_one_label: sets have one label.
     """
 
-    sizes_vary = False
+    sizes_vary = shows_one_label = False
 
-    def __init__(
-        self, owner: str, vocabulary: LabelVocabulary, n_features: Any, *, shows_one_label: bool = False
-    ) -> None:
-        self.owner, self.shows_one_label = owner, shows_one_label
+    def __init__(self, owner: str, vocabulary: LabelVocabulary, n_features: Any) -> None:
+        self.owner = owner
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
         self.columns: Columns | None = None

@@ -71,15 +71,8 @@ class Learner(Parametrised):
     left_out: ClassVar[dict[str, str]] = dict.fromkeys(("coverage", "explore"), OWN_SETS)  # and why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("variants", "state_version", "learns_from", "prepare_passes", "anneal"),
-        *(
-            "shows_one_label",
-            "fixed_labels",
-            "default_scaling",
-            "scaling_forget",
-            "answer_noise",
-            "intercepts",
-        ),
+        *("variants", "state_version", "learns_from", "prepare_passes", "anneal", "shows_one_label"),
+        *("fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
@@ -103,9 +96,8 @@ class Learner(Parametrised):
         scaling: str | None = None,
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(
-            self.owner, vocabulary, n_features, shows_one_label=self.shows_one_label
-        )
+        self.inputs = self.inputs_class(self.owner, vocabulary, n_features)
+        self.inputs.shows_one_label = self.shows_one_label
         self._set_size = self.inputs.check_set_size(set_size)
         self.lock = CallLock()  # (locking.py)
         self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
