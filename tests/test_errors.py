@@ -31,12 +31,12 @@ def test_the_tree():
     for name, parent in builtin.items():
         assert issubclass(getattr(errors, name), SuperarmError)
         assert issubclass(getattr(errors, name), parent)
-    assert set(errors.__all__) == {*builtin, "Description", "SuperarmError", "at_row", "must"}
+    assert set(errors.__all__) == {*builtin, "Unquoted", "SuperarmError", "at_row", "must"}
 
 
 def test_the_template():
     assert (
-        must("X", "PA", "a matrix", errors.Description("a list of 3"))
+        must("X", "PA", "a matrix", errors.Unquoted("a list of 3"))
         == "X of PA must be a matrix, got a list of 3"
     )
     assert must("X", "PA", "a file", OSError("no such file")) == "X of PA must be a file, got no such file"

@@ -24,6 +24,7 @@ NAMES = {
     "DecimalMark": "shown_mark",
     "DecisionColumns": "DecisionBlock",
     "Deposed": "there is no lease any more",
+    "Description": "Unquoted",
     "Desk": "RequestHandler",
     "Entry": "DecisionRecord",
     "ExploringLearner": "AnyRuleLearner",

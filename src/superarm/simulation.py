@@ -16,7 +16,7 @@ from superarm._html import format_rate, sparkline, titled_table
 from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.groups import GroupCoverage, Groups, coverage_by
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ def as_stream(source: Stream | Any) -> Stream:
         return from_frame(source)
     if not hasattr(source, "chunks"):
         wanted = "a stream, a name, a file, or a table with a column label; X and y are superarm.streams.Arrays(X, y)"
-        raise InvalidInput.must("stream", "superarm", wanted, Description(f"a {type(source).__name__}"))
+        raise InvalidInput.must("stream", "superarm", wanted, Unquoted(f"a {type(source).__name__}"))
     return source
 
 

@@ -15,7 +15,7 @@ from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
 from superarm.decisions.decision import Decision, DecisionSets, check_sets
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.native import loops
 from superarm.native.core import Core
 
@@ -360,7 +360,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
     if missing or frame.is_empty() or len(learners) != 1:
         wanted = "what to_frame gave, of one learner"
-        got = Description(f"no {', '.join(missing)}") if missing else learners
+        got = Unquoted(f"no {', '.join(missing)}") if missing else learners
         raise InvalidInput.must("frame", owner, wanted, got)
     learner: str | None = learners[0]
     return learner

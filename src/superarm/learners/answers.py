@@ -9,7 +9,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.decisions import Decision
 from superarm.decisions.decision import DecisionSets
-from superarm.errors import Description, FeedbackError
+from superarm.errors import FeedbackError, Unquoted
 from superarm.learners.failures import update_error
 from superarm.learners.locking import takes_turns
 from superarm.parameters import as_bit
@@ -64,7 +64,7 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         shown = f"hit={hit!r}, label={label!r}"
         if likelihood is not None:
             shown += ", likelihood=..."
-        raise FeedbackError.must("feedback", owner, wanted, Description(shown))
+        raise FeedbackError.must("feedback", owner, wanted, Unquoted(shown))
     if kinds == ["hit"] and as_bit(hit) is None:
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
@@ -74,7 +74,7 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         again = learner.id in decision.learnt_by
     else:
         if decision.learner != learner.id or decision.round >= learner.round:
-            whose = Description(f"one of learner {decision.learner}, round {decision.round}")
+            whose = Unquoted(f"one of learner {decision.learner}, round {decision.round}")
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.answered
     if again:

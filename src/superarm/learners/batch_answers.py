@@ -10,7 +10,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
-from superarm.errors import Description, FeedbackError
+from superarm.errors import FeedbackError, Unquoted
 from superarm.learners.answers import checked_answer, ineligible_label, learn
 from superarm.learners.failures import update_error
 from superarm.learners.locking import takes_turns
@@ -49,7 +49,7 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
     """Learn from decisions of `decide_many`, in one compiled loop."""
     rounds = decisions.round[answers.answered]
     if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
-        whose = Description(f"those of learner {decisions.learner}")
+        whose = Unquoted(f"those of learner {decisions.learner}")
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
     rows = decisions.rows
@@ -91,7 +91,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         names = [name for name in learner.feedback if name != "likelihood"]
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
-        raise FeedbackError.must("answers", owner, wanted, Description(" and ".join(kinds) or "neither"))
+        raise FeedbackError.must("answers", owner, wanted, Unquoted(" and ".join(kinds) or "neither"))
     if not np.iterable(values) or isinstance(
         values, Mapping | Set
     ):  # of these, the keys would be taken, in any order
@@ -112,7 +112,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
             wanted = "True, False or None" if kind == "hit" else "known labels or None"
             raise FeedbackError.must(f"{kind}s", owner, wanted, given[which[numbers.index(None)]])
     if len(given) != count:
-        got = Description(f"{len(given)} answers to {count} decisions")
+        got = Unquoted(f"{len(given)} answers to {count} decisions")
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
     if kind == "hit":
         return AnswerColumns(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))

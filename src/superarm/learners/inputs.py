@@ -21,7 +21,7 @@ from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.decisions.decisions import EligibleLabels
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int
 
 
@@ -122,7 +122,7 @@ class LearnerInputs:
         )
         if several and len(each) != n:
             raise self.invalid(
-                "eligible", f"one list, or one for each of {n} rows", Description(f"{len(each)} lists")
+                "eligible", f"one list, or one for each of {n} rows", Unquoted(f"{len(each)} lists")
             )
         if not self.sizes_vary and any(len(indices) < m for indices in each):
             raise self.invalid(
@@ -170,7 +170,7 @@ class LearnerInputs:
         assert self.layout is not None
         if rows.layout.kind != self.layout.kind:
             wanted = f"{self.layout.kind}, as its first row was"
-            raise self.invalid("X", wanted, Description(rows.layout.kind))
+            raise self.invalid("X", wanted, Unquoted(rows.layout.kind))
         return rows
 
     def encode_owned_rows(self, X: Any) -> Rows:
@@ -256,9 +256,9 @@ class LearnerInputs:
         if self.columns is None:
             if self.layout is not None:
                 wanted = f"{self.n_features} numbers, as its first row was"
-                raise self.invalid("x", wanted, Description("names"))
+                raise self.invalid("x", wanted, Unquoted("names"))
             if isinstance(self.n_features, tuple):
-                raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
+                raise self.invalid("x", f"a row of {self.n_features} columns", Unquoted("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
                 return self._checked_columns(self.infer_columns(X))
             return self._checked_columns(Columns.open_for(X, self.n_features, self.owner))

@@ -18,7 +18,7 @@ from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import Description, InvalidInput, ModelFileError, must
+from superarm.errors import InvalidInput, ModelFileError, Unquoted, must
 from superarm.learners.locking import takes_turns
 from superarm.native.call_lock import CallLock
 from superarm.native.plain_core import PlainCore
@@ -56,7 +56,7 @@ def copy_with_params(learner: AnyLearner, params: dict[str, Any], *, with_rule: 
         if isinstance(error, InvalidInput):
             raise
         wanted = f"left as it is: what was learnt would have no place ({error})"
-        got = Description(", ".join(map(repr, params.values())))
+        got = Unquoted(", ".join(map(repr, params.values())))
         raise learner.invalid(" and ".join(params), wanted, got) from error
     return new
 
@@ -215,6 +215,6 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError.must(
-            "content", str(path), "a superarm model", Description(f"a broken {error}")
+            "content", str(path), "a superarm model", Unquoted(f"a broken {error}")
         ) from error
     return learner

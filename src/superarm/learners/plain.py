@@ -25,7 +25,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.errors import Description, WeightsOverflow
+from superarm.errors import Unquoted, WeightsOverflow
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
 from superarm.native.plain_core import PlainCore
@@ -106,7 +106,7 @@ class PlainLearner(AnyRuleLearner):
             s = np.asarray(self.score(x), np.float32)
         if s.shape != (self.n_labels,):
             raise self.invalid(
-                "score(x)", f"{self.n_labels} numbers, one for each label", Description(f"shape {s.shape}")
+                "score(x)", f"{self.n_labels} numbers, one for each label", Unquoted(f"shape {s.shape}")
             )
         if not np.isfinite(s).all():
             raise WeightsOverflow(f"scores of {self.owner} must be finite, got {s} at round {self.round}")

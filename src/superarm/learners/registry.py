@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm import learners
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.explore.rule import Rule
 from superarm.learners import Learner, Scores
 from superarm.parameters import existing_file
@@ -140,9 +140,9 @@ def _module(path: Path, modified: int) -> Any:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        got = Description(f"{error.msg}, in line {error.lineno}")
+        got = Unquoted(f"{error.msg}, in line {error.lineno}")
         raise InvalidInput.must("content", str(path), "Python", got) from error
     except Exception as error:
-        got = Description(f"{type(error).__name__}: {error}")
+        got = Unquoted(f"{type(error).__name__}: {error}")
         raise InvalidInput.must("content", str(path), "Python that can be imported", got) from error
     return module

@@ -18,7 +18,7 @@ from superarm.data.labels import Label, has_float_labels, whole_label
 from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
-from superarm.errors import Description, InvalidInput, at_row
+from superarm.errors import InvalidInput, Unquoted, at_row
 from superarm.logs.columns import LogColumns, NamedFeatures, UnnamedFeatures, find_features
 from superarm.logs.other_formats import LogSource, convert_row, open_source
 from superarm.logs.parsing import (
@@ -113,7 +113,7 @@ class Log:
         self._fingerprints: dict[str, str] | None = None
         self._has_float_labels = False
         if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
-            got = Description(f"the same rows in some of {', '.join(self.names)}")
+            got = Unquoted(f"the same rows in some of {', '.join(self.names)}")
             raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
         self.feature_columns = self._features.columns

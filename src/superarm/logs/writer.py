@@ -15,7 +15,7 @@ from superarm.data.labels import Label
 from superarm.data.table_writer import WriteRows, check_table_path, table_writer
 from superarm.decisions.decision import Decision
 from superarm.decisions.record import COLUMNS, Record
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
     import polars
@@ -65,7 +65,7 @@ class Writer:
         """
         if self._write_rows is None:  # nothing would ever write what is pending
             wanted = "in the block of a with statement, at whose end the file is written"
-            raise InvalidInput.must("add", "Writer", wanted, Description(f"{self.path} outside of it"))
+            raise InvalidInput.must("add", "Writer", wanted, Unquoted(f"{self.path} outside of it"))
         if isinstance(decision, Decision):
             decision = Record.from_decision(decision, hit=hit, label=label, **details)
         self._pending.append(decision.to_dict())

@@ -17,7 +17,7 @@ from superarm.data.encoding import is_matrix
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions import Decision, Decisions
-from superarm.errors import Description, FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput, Unquoted
 from superarm.explore.cover import Cover
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
@@ -270,7 +270,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return named and (not is_frame(X) or self.columns is not None or not is_matrix(X))
         if self.learner_.columns is not None and not named:
             names = ", ".join(map(str, self.feature_names_in_[:6])) + ", …" * (self.n_features_in_ > 6)
-            wanted, got = f"rows with names ({names}), as it was fitted", Description("rows without names")
+            wanted, got = f"rows with names ({names}), as it was fitted", Unquoted("rows without names")
             raise InvalidInput.must("X", "SetFeedbackClassifier", wanted, got)
         return self.learner_.columns is not None
 
