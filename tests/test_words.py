@@ -51,6 +51,7 @@ NAMES = {
     "Place": "DecisionStatus",
     "PolicyWeights": "WeightedRows",
     "Propensities": "LogBatch.propensity",
+    "Record": "LoggedDecision",
     "Refused": "InvalidInput",
     "Said": "Answer",
     "StagedEvent": "DecisionRecord",

@@ -14,7 +14,7 @@ from superarm._types import Array, Cell
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision
-from superarm.decisions.record import Record
+from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of, rules
 from superarm.explore.dilute_probabilities import log_comb
@@ -27,7 +27,7 @@ from superarm.logs.parsing import BadRow
 class LogBatch:
     """Some rows with an outcome; n x k arrays say which labels belong to a set."""
 
-    records: list[Record]
+    records: list[LoggedDecision]
     hit: Array
     shown: Array
     top: Array
@@ -36,7 +36,7 @@ class LogBatch:
     distributions: list[SetDistribution | None]  # None where the log does not say how the set was drawn
 
     @classmethod
-    def from_records(cls, records: list[Record], labels: LabelVocabulary) -> LogBatch:
+    def from_records(cls, records: list[LoggedDecision], labels: LabelVocabulary) -> LogBatch:
         """Return rows with an outcome as arrays."""
         n = len(records)
         k = labels.count
@@ -110,7 +110,7 @@ class LogBatch:
         return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
-def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[list[Record]]:
+def batches(records: Iterable[LoggedDecision], labels: LabelVocabulary) -> Iterator[list[LoggedDecision]]:
     """Yield rows with an outcome, 64 at first and 4096 at last: what learns from batch to batch is young at first."""
     most = max(1, min(4096, 20_000_000 // labels.count))
     size = min(64, most)
@@ -143,7 +143,7 @@ def label_indices(labels: LabelVocabulary, given: Iterable[Label], field: str, o
     return indices
 
 
-def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
+def relabel(record: LoggedDecision, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
     """Return the decision of a row, with ``names[i]`` for the label of index i."""
     decision = record.decision
     where = at_row("the log", record.row_number)

@@ -13,7 +13,7 @@ from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
-from superarm.decisions.record import COLUMNS
+from superarm.decisions.logged_decision import COLUMNS
 from superarm.errors import InvalidInput, Unquoted
 from superarm.logs.parsing import BadRow, LogRow, parse_numbers, parse_object
 

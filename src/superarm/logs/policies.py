@@ -12,7 +12,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.record import Record
+from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import InvalidInput, Unquoted, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
@@ -235,7 +235,7 @@ class PolicyRunner:
             raise InvalidInput.must(what, policy.name, wanted, Unquoted(f"shape {s.shape}"))
         return s if what == "scores" else log_scores(s, policy.name)
 
-    def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
+    def _row_scores(self, record: LoggedDecision, eligible: Array, what: str) -> Array:
         columns = self.policy.columns
         k = self.labels.count
         cells = record.extra_columns

@@ -1,4 +1,4 @@
-"""Record: a decision with its answer, the row of a log."""
+"""LoggedDecision: a decision with its answer, the row of a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LoggedDecision:
     """A decision and what came of it: one row of a log.
 
     Attributes:
@@ -45,12 +45,12 @@ class Record:
     @classmethod
     def from_decision(
         cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
-    ) -> Record:
+    ) -> LoggedDecision:
         """Return the record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
-            raise InvalidInput.must("hit", "Record", "True or False", hit)
+            raise InvalidInput.must("hit", "LoggedDecision", "True or False", hit)
         return cls(decision, None if hit is None else bool(hit), label, **details)
 
     def to_dict(self) -> dict[str, Any]:
