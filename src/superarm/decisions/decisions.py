@@ -16,8 +16,6 @@ from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
 from superarm.decisions.decision import Decision, DecisionSets, check_sets
 from superarm.errors import InvalidInput, Unquoted
-from superarm.native import loops
-from superarm.native.core import Core
 
 if TYPE_CHECKING:
     import polars
@@ -315,38 +313,6 @@ class Decisions:
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
-
-
-def decide_rows(
-    core: Core, rows: Rows, eligible: EligibleLabels, m: int, coverage: float, kept_rows: Rows | None
-) -> tuple[Decisions, int]:
-    """Decide for many rows in one compiled loop, and move the core if all of them could be decided.
-
-    Args:
-        core: of a learner, or of a rule that is used alone.
-        rows: as the core reads them.
-        eligible: the labels that may be shown.
-        m: how many to show.
-        coverage: that is asked for; 0: the rule's own.
-        kept_rows: the rows that the decisions keep.
-
-    Returns:
-        The decisions, and for how many rows they were made before one failed.
-    """
-    cursor = core.cursor()
-    done, draws = loops.decide_many(core, rows, eligible, m, cursor, coverage)
-    decisions = Decisions(
-        rows=kept_rows,
-        draws=DrawnSets(**draws),
-        eligible=None if eligible.indices is core.all_labels else eligible,
-        rule=core.rule,
-        round=np.arange(core.round, cursor.round),
-        learner=core.id,
-        vocabulary=core.vocabulary,
-    )
-    if done == len(rows):
-        core.move_to(cursor)
-    return decisions, done
 
 
 def _learner_of(frame: Any, owner: str) -> str | None:

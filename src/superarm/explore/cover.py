@@ -47,7 +47,6 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.errors import InvalidInput
-from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
@@ -212,23 +211,6 @@ class Cover(Rule):
                 None, (self.coverage_at(kernel, target, self.owner).trouble for target in targets)
             ):
                 warnings.warn(trouble, stacklevel=3)
-
-    def calibrate(self, kernel: Any, calibration: ThresholdCalibration, round_: int) -> None:
-        """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over.
-
-        Args:
-            kernel: the rule in compiled code, which has learnt from all rows.
-            calibration: what the rows held out told.
-            round_: the present round.
-        """
-        counts = {
-            "answers": calibration.answers,
-            "misses": calibration.misses,
-            "shown": calibration.shown,
-            "capped_misses": calibration.capped_misses,
-            "noes_to_all": 0.0,
-        }
-        kernel.calibrate(calibration.threshold, counts, round_)
 
     def observed_coverage(self, coverage: float | None = None) -> Coverage:
         """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""

@@ -19,9 +19,10 @@ from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import EligibleLabels, decide_rows
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
+from superarm.explore.decide_rows import decide_rows
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.scores import parse_scores
 from superarm.native.core import Cursor, ScoresCore
@@ -57,7 +58,7 @@ class Rule(Parametrised, ABC):
     _hidden_from_tab = Parametrised._hidden_from_tab | {
         *("shows_one_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
         *("distribution_from", "record", "draw_log_from", "checked_target", "is_own_record", "draw_log_of"),
-        *("without_promise", "count_answer", "calibrate", "coverage_at", "warn_of_promise"),
+        *("without_promise", "count_answer", "coverage_at", "warn_of_promise"),
         *("without_label_names", "with_state_of"),
     }
 

@@ -12,7 +12,8 @@ from superarm.data.cells import json_row
 from superarm.data.labels import Label
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import EligibleLabels, decide_rows
+from superarm.decisions.decisions import EligibleLabels
+from superarm.explore.decide_rows import decide_rows
 from superarm.learners import failures
 from superarm.learners.cores import core_for_cursor, rollback_inputs
 from superarm.learners.locking import takes_turns

@@ -18,7 +18,6 @@ from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
 from superarm.decisions import Decision, Decisions
 from superarm.errors import FeedbackError, InvalidInput, Unquoted
-from superarm.explore.cover import Cover
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
@@ -120,8 +119,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         data = self._training_rows(X, y, sets, propensity)
         self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
         data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
-        if calibration is not None and isinstance(learner.rule, Cover):
-            learner.rule.calibrate(learner.ensure_core().kernel, calibration, learner.round)
+        if calibration is not None:  # its rule promises a coverage
+            kernel: Any = learner.ensure_core().kernel
+            kernel.calibrate(calibration.threshold, calibration.counts, learner.round)
         return self
 
     def partial_fit(

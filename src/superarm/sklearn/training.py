@@ -17,9 +17,9 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.decisions.decision import Decision
-from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.cover import Cover
 from superarm.losses import softmax
+from superarm.sklearn.calibration import ThresholdCalibration
 from superarm.sklearn.scorer import log_losses, shown_mask
 
 if TYPE_CHECKING:
