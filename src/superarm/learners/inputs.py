@@ -29,11 +29,11 @@ class LearnerInputs:
     """What rows and labels mean.
 
     Attributes:
-        owner: whose they are, for messages.
+        owner: whose inputs they are, for messages.
         vocabulary: the labels.
         layout: of rows; ``None`` before the first one.
-        columns: what they are, if rows have names.
-        column_warnings: of the last row with names, what is not as declared: a sentence for each column.
+        columns: what the columns of rows with names are; ``None`` for rows without.
+        column_warnings: what is not as declared in the last row with names: a sentence for each column.
         warned: the columns that a warning was given about.
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if that is not known.
         all_labels, showable: the indices of all labels, and of those that may be shown.
@@ -115,19 +115,13 @@ class LearnerInputs:
         """Return the indices of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
-        each = (
-            [self.eligible_indices(labels) for labels in given]
-            if several
-            else [self.eligible_indices(eligible)]
-        )
+        each = [self.eligible_indices(labels) for labels in (given if several else [given or eligible])]
         if several and len(each) != n:
-            raise self.invalid(
-                "eligible", f"one list, or one for each of {n} rows", Unquoted(f"{len(each)} lists")
-            )
+            wanted, got = f"one list, or one for each of {n} rows", Unquoted(f"{len(each)} lists")
+            raise self.invalid("eligible", wanted, got)
         if not self.sizes_vary and any(len(indices) < m for indices in each):
-            raise self.invalid(
-                "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
-            )
+            wanted = f"at least set_size = {m} labels in every row of a batch"
+            raise self.invalid("eligible", wanted, eligible)
         return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
@@ -187,7 +181,7 @@ class LearnerInputs:
         return is_dense_row and x.ndim == 1 and x.dtype == np.float32 and x.flags.c_contiguous
 
     def accepts_layout(self, layout: Layout) -> bool:
-        """Return whether rows of this layout fit: of its own, or of the one before the first text."""
+        """Return whether rows of this layout fit: it is the present one, or the one before the first text."""
         assert self.layout is not None
         return layout.n_dense == self.layout.n_dense and layout.n_sparse in (0, self.layout.n_sparse)
 
@@ -201,7 +195,7 @@ class LearnerInputs:
         return Layout(*self.n_features) if isinstance(self.n_features, tuple) else layout
 
     def example_row(self) -> Any:
-        """Return a row that is valid: zeros, or no names."""
+        """Return a valid row: zeros, or where rows have names, one without any."""
         if self.columns is not None:
             return {}
         layout = self.layout
@@ -283,7 +277,7 @@ class LearnerInputs:
         return encoded
 
     def use_columns(self, columns: Columns) -> None:
-        """Take these columns: the first, or those of now with new ones at the end."""
+        """Take these columns: the first ones, or the present ones with new ones at the end."""
         self.columns = self._checked_columns(columns)
         self.set_layout(self.columns.layout)
 
