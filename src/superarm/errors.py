@@ -4,7 +4,7 @@ SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
 ├── ModelFileError    (ValueError)       a model file that is truncated, foreign, newer, or has no folder
-│   └── MissingModel  (FileNotFoundError)    that is not there
+│   └── MissingModel  (FileNotFoundError)    a model file that does not exist
 ├── MissingData       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
 └── MissingExtra      (ImportError)      an optional part is not installed

@@ -44,30 +44,16 @@ class DrawnSets(NamedTuple):
         """Return some of the rows, by their indices."""
         positions, starts = take_segments(self.starts, rows)
         log_positions, draw_log_starts = take_segments(self.draw_log_starts, rows)
-        return DrawnSets(
-            self.flat[positions],
-            starts,
-            self.sizes[rows],
-            self.log_probs[rows],
-            self.draw_logs[log_positions],
-            draw_log_starts,
-        )
+        flat, draw_logs = self.flat[positions], self.draw_logs[log_positions]
+        return DrawnSets(flat, starts, self.sizes[rows], self.log_probs[rows], draw_logs, draw_log_starts)
 
     @classmethod
     def from_lists(
         cls, sets: Sequence[Array], sizes: Sequence[int], log_probs: Any, logs: Sequence[Array]
     ) -> DrawnSets:
         """Return the columns of a list of sets and of draw logs, one for each row."""
-        flat, starts = flatten(sets, np.intp)
-        draw_logs, draw_log_starts = flatten(logs, np.float64)
-        return cls(
-            flat,
-            starts,
-            np.array(sizes, np.intp),
-            np.array(log_probs, np.float64),
-            draw_logs,
-            draw_log_starts,
-        )
+        numbers = np.array(sizes, np.intp), np.array(log_probs, np.float64)
+        return cls(*flatten(sets, np.intp), *numbers, *flatten(logs, np.float64))
 
 
 class EligibleLabels(NamedTuple):

@@ -25,7 +25,7 @@ Two things teach, as sets that hold everything do not:
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
   must cover what leaving out misses. So that share falls with doubt, and with time; and while more is missed than
   is allowed (recent: misses, a running mean over 500 answers), as a young model underrates what leaving out costs.
-  M, t and C are those of decisions at the rule's own coverage. At another one each decision pays for itself:
+  M, t and C count decisions at the rule's own coverage. At another one each decision pays for itself:
   q_b = min(1, beta alpha / sum_r b_r p_r), with its own sum_r p_r^2 in place of C / t, and t of all.
 
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
@@ -120,7 +120,7 @@ class Cover(Rule):
 
         Args:
             k: the number of labels.
-            seed: of every draw.
+            seed: the seed of every draw.
             full_information: whether its learner is told every label.
             none_label: the index of a label that is never shown and may be the truth; ``None`` without one.
         """

@@ -16,11 +16,11 @@ def decide_rows(
     """Decide for many rows in one compiled loop, and move the core if all of them could be decided.
 
     Args:
-        core: of a learner, or of a rule that is used alone.
-        rows: as the core reads them.
+        core: the core of a learner, or of a rule that is used alone.
+        rows: the rows as the core reads them.
         eligible: the labels that may be shown.
         m: how many to show.
-        coverage: that is asked for; 0: the rule's own.
+        coverage: the coverage to keep; 0 for the rule's own.
         kept_rows: the rows that the decisions keep.
 
     Returns:

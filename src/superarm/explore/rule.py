@@ -105,7 +105,7 @@ class Rule(Parametrised, ABC):
 
         Args:
             draw_log: what the kernel wrote down.
-            labels: those that could be shown; in ``draw_log`` they are positions among these.
+            labels: the labels that could be shown; ``draw_log`` names a label by its position among them.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
@@ -347,7 +347,7 @@ class Rule(Parametrised, ABC):
         return core
 
     def _make_core(self, k: int, kernel_state: Any = None, rounds: Any = None) -> ScoresCore:
-        """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
+        """Return a new core for k scores, with the kernel state and the rounds of an older one if they are given."""
         core = ScoresCore(k, self.make_kernel(k, self.seed, **self._kernel_args))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
         core.bind(decision_class=Decision, rule=self, vocabulary=vocabulary, id=self.id)

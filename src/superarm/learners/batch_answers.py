@@ -157,7 +157,7 @@ def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerCol
 
 
 def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
-    """Return whether each label was among the shown ones."""
+    """Return whether each named label was among the shown ones."""
     flat, (first, sizes) = decisions.draws.flat, decisions.draws.spans("drawn")
     pairs = zip(answers.answered, answers.labels, strict=True)
     return np.array([index in flat[first[i] : first[i] + sizes[i]] for i, index in pairs])

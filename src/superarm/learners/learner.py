@@ -100,7 +100,7 @@ class Learner(Parametrised):
         self.inputs.shows_one_label = self.shows_one_label
         self._set_size = self.inputs.check_set_size(set_size)
         self.lock = CallLock()  # (locking.py)
-        self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
+        self.id = uuid.uuid4().hex[:16]  # its decisions carry it; a core keeps the one it was bound to
         self.metadata: dict[str, Any] = {}  # JSON-ready values that travel with the model file
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
@@ -188,7 +188,7 @@ class Learner(Parametrised):
             decision: what `decide` gave, or `Decision.given`.
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
-            likelihood: how probable all that is known is under each label: k numbers.
+            likelihood: for each label, how probable what is known would be if it were the right one: k numbers.
         """
         status = NOT_FAST
         if label is None and likelihood is None and self.core is not None:
@@ -201,11 +201,11 @@ class Learner(Parametrised):
         self.rule.warn_of_promise(self.core.kernel)
 
     def cursor(self) -> Cursor:
-        """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
+        """Return a copy of its position: the next round, and those numbers of its rule that deciding moves."""
         return Cursor.of(cores.rule_kernel(self), self.round)
 
     def advance(self, decision: Decision) -> None:
-        """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
+        """Move on by a decision that was made at a cursor, as `decide` does when it makes one.
 
         Decisions may come in any order of rounds, each of them once.
         """
@@ -248,7 +248,7 @@ class Learner(Parametrised):
         Args:
             X: a matrix, or a data frame.
             y: label indices 0..k-1; they answer and count, and reach no learner of bits.
-            order: the rows to go through, in this order; all of them by default.
+            order: the indices of the rows to go through; by default all, as they stand.
             signed_sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
                 was not among them.
 

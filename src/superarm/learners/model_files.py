@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 NOT_COPIED = ("core", "provisional_core", "lock")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
-RULE_STATE = "rule."  # what those of its rule begin with
-MEMORY = "memory."  # what those begin with that a learner in plain Python remembers
+RULE_STATE = "rule."  # what the names of its rule's arrays begin with
+MEMORY = "memory."  # what the names of the arrays begin with that a learner in plain Python remembers
 
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 

@@ -19,7 +19,7 @@ from superarm.parameters import existing_file
 def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """Built-in learners by name, with the parameters that each name stands for; not `Scores`, which learns nothing.
 
-    In the order of tables: those told the label, those of single labels, those of sets.
+    In the order of tables: learners that are told the label, that show one label, that show sets.
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [

@@ -23,7 +23,7 @@ from superarm.parameters import check_int, check_number, check_share
 AVERAGE_SHARE_DENSE, AVERAGE_SHARE_SPARSE = 0.6, 0.5  # in the posterior; rows with both parts: as dense ones
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
 STEP_WITH_CURVES, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
-CURVES, CURVES_TRAINED = 1024, 4096  # random features: of a learner, where several passes pay for more
+CURVES, CURVES_TRAINED = 1024, 4096  # random features; the second number where several passes pay for it
 MAX_LABELS_WITH_CURVES = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
@@ -121,7 +121,7 @@ class LikelihoodLearner(AnyRuleLearner):
             self.curves = CURVES_TRAINED
 
     def anneal(self, remaining: float) -> None:
-        """Shrink the step of the dense part to nothing; those of the sparse part shrink anyway."""
+        """Shrink the step of the dense part to nothing; steps of the sparse part shrink anyway."""
         if self.core is not None:
             self.core.step = self._step * remaining
 

@@ -91,12 +91,12 @@ cdef class Core(Stage):
             decision_class: superarm.decisions.Decision.
             rule: the rule of superarm.explore.
             vocabulary: the LabelVocabulary behind the indices.
-            id: of the learner, or of the rule.
-            all_labels: an array of the k label indices; ``None`` for one of its own.
-            showable: an array of those that may be shown; ``None`` for all.
+            id: the learner's id, or the id of a rule that is used alone.
+            all_labels: an array of the k label indices; ``None`` to keep the core's own.
+            showable: an array of the label indices that may be shown; ``None`` for all.
             set_size: how many to show, in the fast paths and in the fused loop.
             feedback: what the learner takes: some of hit, label, likelihood.
-            lock: of the learner, where the fast paths do: dense rows without names, no label added, nothing in Python.
+            lock: the learner's lock, where the fast paths serve: dense rows without names, no label added, no plain Python.
         """
         self.decision_class, self.rule = decision_class, rule
         self.vocabulary, self.id = vocabulary, id
@@ -200,11 +200,11 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ one decision
 
     def cursor(self) -> Cursor:
-        """Return a copy of its position."""
+        """Return the present position: a copy."""
         return Cursor.of(self.kernel, self.round)
 
     def move_to(self, Cursor cursor) -> None:
-        """Take over the position of a cursor of its own."""
+        """Move to the position of a cursor of this core."""
         self.round = cursor.round
         memcpy(self.kernel.draw_state, cursor.draw_state_data, self.kernel.n_draw_state * sizeof(double))
 
@@ -226,12 +226,12 @@ cdef class Core(Stage):
         """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite.
 
         Args:
-            row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
-            x: as people see it.
-            eligible: label indices.
+            row: the row as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
+            x: the row as people see it.
+            eligible: the indices of the labels that may be shown.
             m: how many to show.
             cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
-            coverage: that is asked for; 0: the rule's own.
+            coverage: the coverage to keep; 0 for the rule's own.
         """
         cdef Row read
         cdef Draw draw
@@ -303,7 +303,7 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ one answer
 
     def update_fast(self, decision, hit) -> int:
-        """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
+        """Learn from a bit about a decision of this core. Return 0, or why not, or NOT_FAST."""
         if self.lock is None or self.lock.depth:
             return NOT_FAST
         if not (self.takes_hit and (hit is True or hit is False) and type(decision) is self.decision_class):
@@ -325,7 +325,7 @@ cdef class Core(Stage):
 
         Args:
             decision: the decision.
-            row: as compiled code reads it.
+            row: the row as compiled code reads it.
             eligible: label indices that could be shown, increasing.
             sets: an array of label indices: DecisionSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.

@@ -62,10 +62,10 @@ cdef class MCDBFCore(LinearCore):
     """The paper's algorithm for one bit about a set.
 
     Args:
-        gamma: of its draws.
+        gamma: the share of exploration in the draws.
         estimate: ``"ordered"``, ``"set"`` or ``"minimum-variance"``.
-        gate: the hinge.
-        margin: of the gate; 0 to follow the noise of the estimates.
+        gate: whether steps are made only where the hinge loss is positive.
+        margin: the margin of that loss; 0 to follow the noise of the estimates.
         rho: P(y in top set) at the start.
         learn_rho: whether to learn it.
         estimate_table: called with (n, m, gamma), returns an EstimateTable (theory/label_estimates.py).

@@ -47,13 +47,13 @@ cdef class SetLogitCore(Core):
 
     Args:
         k: labels.
-        seed: of the curves.
+        seed: the seed of the curves.
         scaling: how rows reach the weights.
         kernel: how sets are chosen.
-        step: of the dense part and its curves.
-        sparse_step: of the sparse part.
-        average_share: of the average, where post is taken.
-        revive: of post that labels which were not shown give to each other, on a miss.
+        step: the step size of the dense part and its curves.
+        sparse_step: the step size of the sparse part.
+        average_share: the share of the average's scores in those that make post.
+        revive: the share of post that labels which were not shown give to each other, on a miss.
         curves: random features of the dense part, an even number.
         bias: the constant beside the dense part.
         forget: the least weight of a new round.

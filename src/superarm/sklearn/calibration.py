@@ -17,8 +17,8 @@ class ThresholdCalibration:
     Attributes:
         threshold: q; infinite (everything is shown) where there are too few rows.
         answers: how many held-out rows there are.
-        misses: those whose right label is not shown.
-        capped_misses: those of them where set_size is too small.
+        misses: held-out rows whose right label is not shown.
+        capped_misses: misses that a larger set_size would have shown.
         shown: how many labels are shown in all.
     """
 
