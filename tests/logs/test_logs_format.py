@@ -56,7 +56,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
             assert getattr(one, field) == getattr(two, field), field
         assert two.propensity == pytest.approx(one.propensity)
         assert json.loads(b.context) == {"page": 1}
-        assert b.row_number == number
+        assert b.row_index == number
         if kind == "dense":
             np.testing.assert_allclose(two.x, one.x, rtol=1e-6)
         else:
@@ -188,7 +188,7 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, changes, message):
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
-    assert [r.row_number for r in log] == [0, 2]
+    assert [r.row_index for r in log] == [0, 2]
     assert log.bad == 1
     assert "row 2" in log.first_bad
 

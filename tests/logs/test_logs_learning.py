@@ -68,7 +68,7 @@ def given(labels, x=None, hit=None, label=None, **details):
 def test_rows_kept_out_are_no_function_of_the_draws(logged):
     """Their sets look like all sets (with the learner's own numbers they would be the certain ones)."""
     records = list(Log(logged))
-    aside = np.array([is_held_out_row(r.row_number, 0.2) for r in records])
+    aside = np.array([is_held_out_row(r.row_index, 0.2) for r in records])
     inside = np.array([len({*r.decision.labels} & {*r.decision.top}) for r in records])
     assert aside.mean() == pytest.approx(0.2, abs=0.02)
     gap = inside[aside].mean() - inside[~aside].mean()

@@ -29,7 +29,7 @@ class LoggedDecision:
         hit: whether the right label was among them; ``None`` if no outcome is known.
         label: the right label, where the world named it.
         id, time, context: details of the writer's; nothing computes with them.
-        row_number: the row's number in its file, from 0, bad rows included.
+        row_index: the place of the row in its file, from 0, bad rows included.
         extra_columns: other columns of the row that were asked for; they are not written.
     """
 
@@ -39,7 +39,7 @@ class LoggedDecision:
     id: str | None = None
     time: Any = None
     context: str | None = None
-    row_number: int = 0
+    row_index: int = 0
     extra_columns: Mapping[str, Any] | None = None
 
     @classmethod

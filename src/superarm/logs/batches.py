@@ -52,7 +52,7 @@ class LogBatch:
                 propensity[i] = decision.propensity
             if decision.top:
                 top[i, decision.top] = True
-            distributions.append(_distribution(decision, all_labels, record.row_number))
+            distributions.append(_distribution(decision, all_labels, record.row_index))
         hit = np.array([record.hit for record in records], np.float64)
         return cls(records, hit, shown, top, eligible, propensity, distributions)
 
@@ -120,12 +120,12 @@ def batches(records: Iterable[LoggedDecision], labels: LabelVocabulary) -> Itera
         size = min(2 * size, most)
 
 
-def _distribution(decision: Decision, all_labels: Sequence[int], row_number: int) -> SetDistribution | None:
+def _distribution(decision: Decision, all_labels: Sequence[int], row_index: int) -> SetDistribution | None:
     """Return what the set of a decision over label indices was drawn from; ``None`` if its rule is not known."""
     try:
         return distribution_of(decision, all_labels)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        where = at_row("the log", row_number)
+        where = at_row("the log", row_index)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", decision.rule) from error
 
 
@@ -146,7 +146,7 @@ def label_indices(labels: LabelVocabulary, given: Iterable[Label], field: str, o
 def relabel(record: LoggedDecision, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
     """Return the decision of a row, with ``names[i]`` for the label of index i."""
     decision = record.decision
-    where = at_row("the log", record.row_number)
+    where = at_row("the log", record.row_index)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
         return tuple(names[i] for i in label_indices(labels, given, field, where))

@@ -59,7 +59,7 @@ def evaluate(
     def is_held_out(record: LoggedDecision) -> bool:
         if with_propensity and record.decision.propensity is None and record.decision.rule is None:
             return False
-        return holdout is None or is_held_out_row(record.row_number, holdout, seed)
+        return holdout is None or is_held_out_row(record.row_index, holdout, seed)
 
     def answered() -> Iterator[LoggedDecision]:
         for record in with_progress(log, progress, summary.rows, "rows"):

@@ -318,7 +318,7 @@ class Log:
             id=None if row.get("id") is None else str(row["id"]),
             time=row.get("time"),
             context=row.get("context"),
-            row_number=number,
+            row_index=number,
             extra_columns={name: row.get(name) for name in self._extra_columns} or None,
         )
 

@@ -240,7 +240,7 @@ class PolicyRunner:
         k = self.labels.count
         cells = record.extra_columns
         field = ", ".join(columns)
-        where = at_row("the log", record.row_number)
+        where = at_row("the log", record.row_index)
         values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         by_label = parse_object(value)

@@ -110,7 +110,7 @@ def train(
     began = perf_counter()
 
     def row_use(record: LoggedDecision) -> RowUse:
-        return "evaluate" if is_held_out_row(record.row_number, holdout, seed) else "learn"
+        return "evaluate" if is_held_out_row(record.row_index, holdout, seed) else "learn"
 
     losses_by_passes = dict[int, float]()
     # several passes learn the noise of a small log by heart; only rows that were not learnt from show it
@@ -120,7 +120,7 @@ def train(
         def validation_use(record: LoggedDecision) -> RowUse:
             if row_use(record) == "evaluate":  # these judge the model, and so have no say in it
                 return "leave out"
-            return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
+            return "evaluate" if uniform_number(seed + 2**42, record.row_index, 0) < share else "learn"
 
         for number in (1, passes):
             trial = _Trainer(log, copy.deepcopy(learner), summary, validation_use, holdout, progress)
@@ -208,7 +208,7 @@ class _Trainer:
         if record.label is None:
             learner.update(decision, hit=record.hit)
         else:
-            where = at_row(self.log.name, record.row_number)
+            where = at_row(self.log.name, record.row_index)
             label = label_indices(learner.vocabulary, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
         self.counts["learnt"] += 1

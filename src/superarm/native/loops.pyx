@@ -103,7 +103,7 @@ def run(
     It leaves what plain Python has raised to its caller, who calls `Core.raise_pending`.
 
     Args:
-        core: of the learner.
+        core: the learner's core.
         rows: the rows.
         y: label indices (intp).
         order: row indices (intp).
@@ -112,7 +112,7 @@ def run(
     """
     cdef Py_ssize_t i = 0, at, following, n = order.shape[0], m = core.set_size
     cdef int64_t first_round = core.round
-    cdef const Py_ssize_t* row_numbers = intp_data(order)
+    cdef const Py_ssize_t* row_index = intp_data(order)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef RunCounts* count = <RunCounts*>int64_data(counts)
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
@@ -134,7 +134,7 @@ def run(
     core.last_decision = None
     with nogil:
         while i < n:
-            at, following = row_numbers[i], row_numbers[min(i + 1, n - 1)]
+            at, following = row_index[i], row_index[min(i + 1, n - 1)]
             rows.at(at, &row)
             rows.prefetch_row(following)
             context.round = core.round
@@ -173,12 +173,12 @@ def decide_many(
     """Decide for every row, at a cursor.
 
     Args:
-        core: of the learner, which stays as it is.
+        core: the core of a learner or a rule; it stays as it is.
         rows: the rows.
         eligible: the labels that may be shown (decisions/decisions.py: EligibleLabels).
         m: how many to show.
         cursor: where to begin; it is moved.
-        coverage: that is asked for; 0: the rule's own.
+        coverage: the coverage to keep; 0 for the rule's own.
 
     Returns:
         How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`, by name.
@@ -233,9 +233,9 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
     """Learn from answers to decisions, in their order, and mark their rounds as answered.
 
     Args:
-        core: of the learner.
+        core: the learner's core.
         decisions: the decisions.
-        answers: to some of them (learners/batch_answers.py: AnswerColumns).
+        answers: answers to some of the decisions (learners/batch_answers.py: AnswerColumns).
 
     Returns:
         How many answers were learnt from, and why it stopped there (0: at the end).
