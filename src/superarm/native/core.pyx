@@ -73,8 +73,7 @@ cdef class Core(Stage):
     def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel):
         self.k, self.scaling, self.kernel = k, scaling, kernel
         self.stages |= {"scaling": scaling, "rule": kernel}
-        self.answered, self.skipped = AnsweredRounds(), []
-        self.round, self.set_size = 0, 1
+        self.answered, self.skipped, self.round, self.set_size = AnsweredRounds(), [], 0, 1
         self.s = self.scratch_floats("s", k)
         self.eligible_scores = self.scratch_floats("eligible_scores", k)
         self.drawn, self.top = self.scratch_intp("drawn", k), self.scratch_intp("top", k)
@@ -98,8 +97,7 @@ cdef class Core(Stage):
             feedback: what the learner takes: some of hit, label, likelihood.
             lock: the learner's lock, where the fast paths serve: dense rows without names, no label added, no plain Python.
         """
-        self.decision_class, self.rule = decision_class, rule
-        self.vocabulary, self.id = vocabulary, id
+        self.decision_class, self.rule, self.vocabulary, self.id = decision_class, rule, vocabulary, id
         if all_labels is not None:
             self.all_labels = all_labels
         self.showable = self.all_labels if showable is None else showable
@@ -210,9 +208,7 @@ cdef class Core(Stage):
 
     def decide_fast(self, x, cursor=None):
         """Return the decision for a plain dense row, with all labels eligible; ``None`` if `Learner.decide` must look."""
-        if self.lock is None or self.lock.depth:
-            return None
-        if not (np.PyArray_CheckExact(x) and np.PyArray_TYPE(x) == np.NPY_FLOAT32):
+        if self.lock is None or self.lock.depth or not np.PyArray_CheckExact(x) or np.PyArray_TYPE(x) != np.NPY_FLOAT32:
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
             return None
@@ -358,8 +354,6 @@ cdef class Core(Stage):
             self.answered.add(decision.round)
         self.raise_pending()
         return status
-
-    # ------------------------------------------------------------ many
 
     def scores(self, RowBlock rows, np.ndarray out) -> None:
         """Write the scores of all labels for every row to ``out``, a float32 matrix."""
