@@ -69,7 +69,7 @@ class Columns:
         n_open_numbers: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
-    >>> row = columns.row({"age": "41", "note": "card not working"}, "this")
+    >>> row = columns.encode_row({"age": "41", "note": "card not working"}, "this")
     >>> row.dense.tolist(), len(row.indices)
     ([41.0, 0.0], 16)
     """
@@ -331,19 +331,19 @@ class Columns:
 
     # ------------------------------------------------------------ rows
 
-    def row(self, x: Any, owner: str, notices: Notices | None = None) -> AnyRow:
+    def encode_row(self, x: Any, owner: str, notices: Notices | None = None) -> AnyRow:
         """Return the row of a dict or a Series ``x`` of ``owner``.
 
         ``notices`` gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
+        return encode_row(self, x, owner, {} if notices is None else notices)[0]
 
-    def rows(self, X: Any, owner: str, notices: Notices | None = None) -> Rows:
+    def encode_table(self, X: Any, owner: str, notices: Notices | None = None) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        ``owner`` and ``notices`` are as in `row`.
+        ``owner`` and ``notices`` are as in `encode_row`.
         """
-        return encode_table(self, X, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
+        return encode_table(self, X, owner, {} if notices is None else notices)[0]
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""

@@ -41,7 +41,7 @@ TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(
-    columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices
+    columns: Columns, x: Any, owner: str, notices: Notices, *, grow_for: int | None = None
 ) -> tuple[AnyRow, Columns]:
     """Return the row of a dict or a Series, and its columns: a copy, where open columns have got new ones.
 
@@ -49,9 +49,8 @@ def encode_row(
         columns: as they are; they stay so.
         x: names and values.
         owner: whose it is, for messages.
-        grow: let open columns make room for new names.
-        k: labels, which decide on the width of the sparse part, when open columns get one.
         notices: gets a sentence for each column that is not what was declared.
+        grow_for: let open columns make room for new names; the sparse part is as wide as so many labels allow.
     """
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
     dense, is_open = columns.dense_part, columns.is_open
@@ -60,7 +59,7 @@ def encode_row(
     texts: list[TextsToHash] = []
     new: list[Column] = []
     for name, value in cells.items():
-        column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
+        column, parsed = _parse_cell(columns, name, value, owner, notices, grow=grow_for is not None)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
@@ -78,11 +77,11 @@ def encode_row(
     if not is_open:
         notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
     numbers.sort()  # an order of their own, whatever the row's: new names get features, and shared features add up
-    if grow and is_open:
+    if grow_for is not None and is_open:
         if dense.has_room:
             new += [Column(name, NUMBERS) for name, _ in numbers if dense.lacks(name)]
         if new or (texts and columns.text_width is None):
-            columns = columns.grown(new, k if texts else None)
+            columns = columns.grown(new, grow_for if texts else None)
             dense = columns.dense_part
     for name, number in numbers:
         dense.put_number(row, name, number)
@@ -93,7 +92,7 @@ def encode_row(
 
 
 def _parse_cell(
-    columns: Columns, name: str, value: Cell, owner: str, *, grow: bool, notices: Notices
+    columns: Columns, name: str, value: Cell, owner: str, notices: Notices, *, grow: bool
 ) -> tuple[Column | None, ParsedCell]:
     """Return the column of a cell, if it has one, and its value; of open columns, a new one for a text."""
     column = columns.columns.get(name)
@@ -114,13 +113,13 @@ def _parse_cell(
 
 
 def encode_table(
-    columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices
+    columns: Columns, X: Any, owner: str, notices: Notices, *, grow_for: int | None = None
 ) -> tuple[Rows, Columns]:
     """Return the rows of a table, or of a list of named rows, and its columns; `encode_row` has the arguments."""
     if columns.is_open:
         one_by_one = []
         for x in records(X):
-            row, columns = encode_row(columns, x, owner, grow=grow, k=k, notices={})
+            row, columns = encode_row(columns, x, owner, {}, grow_for=grow_for)
             one_by_one.append(row)
         return stack(one_by_one, columns.layout), columns
     table, n = columns_of(X)
@@ -133,53 +132,12 @@ def encode_table(
             notices[name] = _missing_notice(name)
         elif column.is_sparse:
             texts.append(_to_hash(column, [column.parse(value, owner) for value in cell_list(cells)]))
-        elif column.kind == VECTOR:
-            for i, value in enumerate(cell_list(cells)):
-                vector = column.parse(value, f"row {i + 1} of {owner}")
-                if isinstance(vector, np.ndarray):
-                    columns.dense_part.put_vector(rows[i], column, vector)
         else:
-            _put_dense(columns, rows, column, cells, owner, notices)
+            columns.dense_part.put_column(rows, column, cells, owner, notices)
     if columns.text_width is None:
         return Rows(rows), columns
     indices, values, starts = hash_texts(texts, n, columns.text_width)
     return Rows(rows if columns.n_dense else None, indices, values, starts, columns.text_width), columns
-
-
-def _put_dense(
-    columns: Columns, rows: Array, column: Column, cells: Any, owner: str, notices: Notices
-) -> None:
-    """Write the numbers, dates or words of a column into the dense rows."""
-    dense = columns.dense_part
-    numbers = _numbers(cells) if column.kind in AS_NUMBER else None
-    if numbers is not None:
-        too_large = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
-        if len(too_large):
-            i = int(too_large[0])
-            cell = f"{column.name!r} in row {i + 1} of X"
-            raise InvalidInput.must(cell, owner, "finite as a 32-bit float, or missing", float(numbers[i]))
-        for number in numbers[~np.isnan(numbers)][:1].tolist():
-            _add_value_notice(notices, column, number)
-        dense.put_numbers(rows, column, numbers)
-        return
-    numbers = np.full(len(rows), np.nan)
-    rows_of_word: dict[tuple[str, str], list[int]] = {}
-    parsed_texts: dict[str, NumberAndWords] = {}
-    for i, value in enumerate(cell_list(cells)):
-        number_and_words = parsed_texts.get(value) if type(value) is str else None
-        if number_and_words is None:
-            parsed = column.parse(value, f"row {i + 1} of {owner}")
-            _add_value_notice(notices, column, parsed)
-            number_and_words = _number_and_words(column.name, parsed, column.has_time)
-            if type(value) is str:
-                parsed_texts[value] = number_and_words
-        numbers[i] = np.nan if number_and_words[0] is None else number_and_words[0]
-        for word in number_and_words[1]:
-            rows_of_word.setdefault(word, []).append(i)
-    dense.put_numbers(rows, column, numbers)
-    for word, with_word in rows_of_word.items():
-        for i, sign in dense.word_features(*word):
-            rows[with_word, i] += np.float32(sign)
 
 
 def _number_and_words(name: str, parsed: ParsedCell, has_time: bool) -> NumberAndWords:
@@ -329,7 +287,47 @@ class DensePart:
         if self.missing:
             row[self.n_numbers + i] = 0.0
 
-    def put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
+    def put_column(self, rows: Array, column: Column, cells: Any, owner: str, notices: Notices) -> None:
+        """Write the numbers, dates, words or vectors of a declared column into ``rows``."""
+        if column.kind == VECTOR:
+            for i, value in enumerate(cell_list(cells)):
+                vector = column.parse(value, f"row {i + 1} of {owner}")
+                if isinstance(vector, np.ndarray):
+                    self.put_vector(rows[i], column, vector)
+            return
+        numbers = _numbers(cells) if column.kind in AS_NUMBER else None
+        if numbers is not None:
+            too_large = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
+            if len(too_large):
+                i = int(too_large[0])
+                cell = f"{column.name!r} in row {i + 1} of X"
+                raise InvalidInput.must(
+                    cell, owner, "finite as a 32-bit float, or missing", float(numbers[i])
+                )
+            for number in numbers[~np.isnan(numbers)][:1].tolist():
+                _add_value_notice(notices, column, number)
+            self._put_numbers(rows, column, numbers)
+            return
+        numbers = np.full(len(rows), np.nan)
+        rows_of_word: dict[tuple[str, str], list[int]] = {}
+        parsed_texts: dict[str, NumberAndWords] = {}
+        for i, value in enumerate(cell_list(cells)):
+            number_and_words = parsed_texts.get(value) if type(value) is str else None
+            if number_and_words is None:
+                parsed = column.parse(value, f"row {i + 1} of {owner}")
+                _add_value_notice(notices, column, parsed)
+                number_and_words = _number_and_words(column.name, parsed, column.has_time)
+                if type(value) is str:
+                    parsed_texts[value] = number_and_words
+            numbers[i] = np.nan if number_and_words[0] is None else number_and_words[0]
+            for word in number_and_words[1]:
+                rows_of_word.setdefault(word, []).append(i)
+        self._put_numbers(rows, column, numbers)
+        for word, with_word in rows_of_word.items():
+            for i, sign in self.word_features(*word):
+                rows[with_word, i] += np.float32(sign)
+
+    def _put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
         """Write the numbers of a declared column, one for each row, NaN where it is missing."""
         i = self._start.get(column.name)
         if i is None:

@@ -80,7 +80,7 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
             left_out.append((name, word))
     if not left_out:
         return {}
-    s = job.state.model.learner.scores(columns.rows(variants, job.rows.name)).astype(float)
+    s = job.state.model.learner.scores(columns.encode_table(variants, job.rows.name)).astype(float)
     s -= s.max(axis=1, keepdims=True)
     label = job.state.label_set.index_of[question.labels[0]]
     log_p = s[:, label] - np.log(np.exp(s).sum(axis=1))

@@ -263,7 +263,9 @@ class RowsToLabel:
         assert self.columns is not None
         self.columns = self.columns.for_labels(max(n_labels, 2))
         notices: Notices = {}
-        items = self.columns.rows([self.cells[row] for row in self.first_row], self.name, notices=notices)
+        items = self.columns.encode_table(
+            [self.cells[row] for row in self.first_row], self.name, notices=notices
+        )
         self.columns.warnings += [
             notice for notice in notices.values() if notice not in self.columns.warnings
         ]

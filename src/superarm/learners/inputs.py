@@ -275,8 +275,8 @@ class LearnerInputs:
     def _encode_named(self, encode: Any, first: Any, x: Any, grow: bool) -> Any:
         """Return a row, or a table, as `encode_row` and `encode_table` do, and take its columns if all went well."""
         notices: Notices = {}
-        columns, k = self._columns_for(first), self.vocabulary.count
-        encoded, columns = encode(columns, x, self.owner, grow=grow, k=k, notices=notices)
+        columns, k = self._columns_for(first), self.vocabulary.count if grow else None
+        encoded, columns = encode(columns, x, self.owner, notices, grow_for=k)
         if columns is not self.columns:
             self.columns = columns
             self.set_layout(columns.layout)

@@ -137,10 +137,10 @@ class NamedFeatures:
             if not self.columns.is_numeric_only:
                 return self.columns.parse_row(cells, where)
             if self.in_x:
-                return self.columns.row(cells, where)
+                return self.columns.encode_row(cells, where)
             # columns of the log's format need no notice
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
-            return self.columns.row(cells, where, notices=self.notices)
+            return self.columns.encode_row(cells, where, notices=self.notices)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 

@@ -99,7 +99,7 @@ def _table_arrays(
         columns.warnings += leak_warnings(columns.kinds, cells, y)
     columns = columns.for_labels(max(len(set(y)), 2))
     notices: Notices = {}
-    rows = columns.rows(table, owner, notices=notices)
+    rows = columns.encode_table(table, owner, notices=notices)
     columns.warnings += notices.values()
     return {"X": rows, "y": y, "columns": columns, "groups": groups}
 
