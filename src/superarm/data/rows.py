@@ -356,13 +356,14 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
 # ---------------------------------------------------------------- rows as JSON
 
 
-def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
-    """Return a row as JSON-ready values, for journals, logs and requests."""
+def row_to_json(row: AnyRow | dict[str, Any], *, width: bool = True) -> Any:
+    """Return a row as JSON-ready values, for journals and logs; for requests without the ``width``."""
     if isinstance(row, dict):  # with names (columns.py)
         return {"named": row}
     if isinstance(row, Row):
-        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
-        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
+        parts = {"dense": row.dense.tolist()} if len(row.dense) else {}
+        parts |= {"indices": row.indices.tolist(), "values": row.values.tolist()}
+        return parts | {"width": row.width} if width else parts
     return row.tolist()
 
 

@@ -95,9 +95,7 @@ def decision_details(service: Service, id_: str) -> DecisionRecordBody | None:
     event, body, features = record.decision, record.body, None
     if event.x is not None:
         x = event.row()
-        features = x if isinstance(x, dict) else row_to_json(x)
-        if not isinstance(x, dict) and isinstance(features, dict):
-            del features["width"]  # as it came, without the width
+        features = x if isinstance(x, dict) else row_to_json(x, width=False)
     return DecisionRecordBody(
         **asdict(decision_response(record)),
         time=event.time,

@@ -161,7 +161,4 @@ def _labels(info: JsonObject, stream: Stream) -> list[str]:
 def _requests(stream: Stream, labels: list[str], id_prefix: str, seed: int) -> Iterator[Request]:
     rows = ((chunk.rows.row(i), int(chunk.y[i])) for chunk in stream.chunks(seed) for i in chunk.order)
     for number, (row, y) in enumerate(rows):
-        features = row_to_json(row)
-        if isinstance(features, dict):
-            del features["width"]  # which is not part of a request
-        yield f"{id_prefix}.{number}", features, labels[y]
+        yield f"{id_prefix}.{number}", row_to_json(row, width=False), labels[y]
