@@ -20,8 +20,7 @@ from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
-from superarm.service import Service, views
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest, Service, views
 
 KINDS = ("east", "north", "south", "west")
 

@@ -22,8 +22,8 @@ from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 from superarm.service.views import changes, decision_details, decision_response, recorded_outcome
 

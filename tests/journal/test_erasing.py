@@ -23,10 +23,9 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.projector import Projector
 from superarm.journal.verify import verify
-from superarm.service import views
+from superarm.service import DecisionRequest, OutcomeRequest, views
 from superarm.service.metrics import service_metrics
 from superarm.service.request_errors import DecisionErased, UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"

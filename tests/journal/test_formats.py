@@ -12,7 +12,7 @@ from superarm.journal.backends import open_store
 from superarm.journal.export import export
 from superarm.journal.verify import verify
 from superarm.logs import Log
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 JOURNALS = sorted((Path(__file__).parent / "journals").glob("*.db"))
 

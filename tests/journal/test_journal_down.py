@@ -11,9 +11,9 @@ from service_kit import rows
 from superarm.errors import InvalidInput
 from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
 from superarm.service.request_errors import Conflict
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
 X, Y = rows(2)

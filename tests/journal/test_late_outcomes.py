@@ -12,7 +12,7 @@ from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import Cover
 from superarm.learners.registry import make
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 
 def twin_of():

@@ -16,8 +16,8 @@ from superarm.journal.changes import Erase
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import DecisionErased
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 

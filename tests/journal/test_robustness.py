@@ -16,8 +16,8 @@ from superarm.journal import statements
 from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import Conflict, Overloaded, UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one request
 

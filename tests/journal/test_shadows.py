@@ -9,7 +9,7 @@ from service_kit import LABELS, Clock, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
 

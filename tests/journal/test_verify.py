@@ -27,7 +27,7 @@ from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_files import read_mark
 from superarm.journal.verify import verify
 from superarm.native import cpu
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):

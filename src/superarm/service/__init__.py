@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.service.application import asgi
     from superarm.service.client.client import Client
-    from superarm.service.requests import DecisionRequest, OutcomeRequest
+    from superarm.service.messages import OutcomeRequest
+    from superarm.service.requests import DecisionRequest
     from superarm.service.service import Service
 
 _MODULE_OF = {
     "asgi": "application",
     "Client": "client.client",
     "DecisionRequest": "requests",
-    "OutcomeRequest": "requests",
+    "OutcomeRequest": "messages",
     "Service": "service",
 }
 

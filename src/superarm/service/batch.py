@@ -31,11 +31,10 @@ from superarm.journal.events import (
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import Call
-from superarm.service.messages import DecisionResponse, OutcomeResponse
+from superarm.service.messages import DecisionResponse, OutcomeRequest, OutcomeResponse
 from superarm.service.request_errors import UnknownDecision
 from superarm.service.requests import (
     DecisionRequest,
-    OutcomeRequest,
     check_same_decision,
     check_same_outcome,
     context_bytes,

@@ -43,8 +43,8 @@ from superarm.journal.store import JournalStore
 from superarm.parameters import check_bool, check_int
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import Call, CommitQueue
-from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeRequest, OutcomeResponse
+from superarm.service.requests import DecisionRequest
 from superarm.service.served_model import ServedModel
 from superarm.service.settings import OWNER, Settings
 from superarm.service.upkeep import Upkeep
