@@ -80,7 +80,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, words, tmp_path):
     assert served == []
     (tmp_path / "token").write_text("operate sixteen-characters\n")
     run(*words, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
-    assert served[0][1]["tokens"].holder(b"Bearer sixteen-characters") == "operate"
+    assert served[0][1]["tokens"].name_of(b"Bearer sixteen-characters") == "operate"
 
 
 def test_serve_checks_its_options_before_a_journal_is_made(served, words, label_file, tmp_path):
