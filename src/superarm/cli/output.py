@@ -78,7 +78,7 @@ def print_group_coverage(
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """Yield lines about what each column is, and why; without reasons, if a file declares them."""
     if declared_in is None:
-        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        source = f" (by the first {columns.n_rows_seen:,} rows)" if columns.n_rows_seen else ""
         yield f"features: {_group_by_remark(columns.descriptions)}{source}"
     else:
         yield f"features: {_group_by_remark(columns.kinds)} (as {declared_in} says)"

@@ -41,7 +41,7 @@ from superarm.data.encoding import DensePart, Notices, encode_row, encode_table,
 from superarm.data.inference import MANY_WORDS, column_profiles, select_features
 from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
-from superarm.data.tables import first_cells, records
+from superarm.data.tables import first_cells, named_rows
 from superarm.errors import Description, InvalidInput
 from superarm.parameters import check_int, parameters
 
@@ -89,7 +89,7 @@ class Columns:
         self.columns: dict[str, Column] = {}
         self.left_out, self._descriptions = dict(left_out or {}), dict(descriptions or {})
         self.warnings: list[str] = []  # what inference may have taken for something else
-        self.rows_seen = rows
+        self.n_rows_seen = rows
         self.n_open_numbers = n_open_numbers
         self.text_width = text_width
         try:
@@ -114,7 +114,7 @@ class Columns:
         if n_word_features and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
         self.dense_part = DensePart(
-            declared, missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
+            declared, marks_missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
         )
 
     # ------------------------------------------------------------ inferred, open, or from a file
@@ -175,7 +175,7 @@ class Columns:
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
-        rows = list(records(X))
+        rows = list(named_rows(X))
         vectors = dict[str, Column]()
         for x in rows:
             for name, value in x.items():
@@ -229,11 +229,11 @@ class Columns:
         return {
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
-            "missing": self.dense_part.missing,
+            "missing": self.dense_part.marks_missing,
             "n_word_features": self.dense_part.n_word_features,
             "text_width": self.text_width,
             "descriptions": self._descriptions,
-            "rows": self.rows_seen,
+            "rows": self.n_rows_seen,
             "n_open_numbers": self.n_open_numbers,
         }
 
@@ -274,7 +274,7 @@ class Columns:
     @property
     def is_numeric_only(self) -> bool:
         """Whether a row is the list of its numbers."""
-        return not self.dense_part.missing and not self.has_sparse
+        return not self.dense_part.marks_missing and not self.has_sparse
 
     @property
     def names(self) -> list[str]:
@@ -293,7 +293,9 @@ class Columns:
     @property
     def layout(self) -> Layout:
         return Layout(
-            self.n_dense, self.text_width or 0, self.dense_part.n_numbers if self.dense_part.missing else 0
+            self.n_dense,
+            self.text_width or 0,
+            self.dense_part.n_numbers if self.dense_part.marks_missing else 0,
         )
 
     @property

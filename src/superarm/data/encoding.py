@@ -22,7 +22,7 @@ from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.rows import FLOAT32_MAX, AnyRow, Row, Rows, stack
-from superarm.data.tables import cell_list, columns_of, records
+from superarm.data.tables import cell_list, columns_of, named_rows
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
 
@@ -118,7 +118,7 @@ def encode_table(
     """Return the rows of a table, or of a list of named rows, and its columns; `encode_row` has the arguments."""
     if columns.is_open:
         one_by_one = []
-        for x in records(X):
+        for x in named_rows(X):
             row, columns = encode_row(columns, x, owner, {}, grow_for=grow_for)
             one_by_one.append(row)
         return stack(one_by_one, columns.layout), columns
@@ -221,15 +221,19 @@ class DensePart:
 
     Args:
         columns: in the order of their features.
-        missing: whether numbers may be missing, and are marked then.
+        marks_missing: whether numbers may be missing, and are marked then.
         n_word_features: how many features words share.
         n_open_numbers: how many features numbers have, also for names yet to come; 0 leaves none for new names.
     """
 
     def __init__(
-        self, columns: Iterable[Column], *, missing: bool, n_word_features: int, n_open_numbers: int
+        self, columns: Iterable[Column], *, marks_missing: bool, n_word_features: int, n_open_numbers: int
     ) -> None:
-        self.missing, self.n_word_features, self.is_open = missing, n_word_features, n_open_numbers > 0
+        self.marks_missing, self.n_word_features, self.is_open = (
+            marks_missing,
+            n_word_features,
+            n_open_numbers > 0,
+        )
         self._columns: dict[str, Column] = {}
         self._start: dict[str, int] = {}
         self._used = 0
@@ -242,7 +246,7 @@ class DensePart:
     @property
     def n_dense(self) -> int:
         """The length of the dense part."""
-        return (2 if self.missing else 1) * self.n_numbers + self.n_word_features
+        return (2 if self.marks_missing else 1) * self.n_numbers + self.n_word_features
 
     def add(self, column: Column) -> None:
         """Give a column the next features, if it needs any."""
@@ -263,11 +267,11 @@ class DensePart:
         """Return the dense part of a row without a value; not to be changed."""
         if self._empty is None:
             row = self._empty = np.zeros(self.n_dense, np.float32)
-            if self.missing:
+            if self.marks_missing:
                 row[self.n_numbers : 2 * self.n_numbers] = 1.0
             for name, start in self._start.items():
                 column = self._columns[name]
-                if not self.missing:
+                if not self.marks_missing:
                     row[start] = column.imputed
                 elif column.kind == VECTOR:  # one mark of length 1, over all its features
                     marks = self.n_numbers + start
@@ -284,7 +288,7 @@ class DensePart:
             row[i] += number
         else:
             return
-        if self.missing:
+        if self.marks_missing:
             row[self.n_numbers + i] = 0.0
 
     def put_column(self, rows: Array, column: Column, cells: Any, owner: str, notices: Notices) -> None:
@@ -334,14 +338,14 @@ class DensePart:
             return
         present = ~np.isnan(numbers)
         rows[present, i] = numbers[present].astype(np.float32)
-        if self.missing:
+        if self.marks_missing:
             rows[present, self.n_numbers + i] = 0.0
 
     def put_vector(self, row: Array, column: Column, vector: Array) -> None:
         """Write the numbers of a vector."""
         start = self._start[column.name]
         row[start : start + column.length] = vector
-        if self.missing:
+        if self.marks_missing:
             row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
 
     def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:
