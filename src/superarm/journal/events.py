@@ -174,8 +174,8 @@ class Event(Struct, eq=False, gc=False):
         assert self.x is not None
         return unpack_row(self.x, self.body.row_layout)
 
-    def to_decision(self, learner: str) -> Decision:
-        """Return the Decision of a learner with that id; without a row if that was erased."""
+    def to_decision(self, learner_id: str) -> Decision:
+        """Return the decision of a learner with this id; without a row if that was erased."""
         body = self.body
         return Decision.from_parts(
             x=None if self.x is None else self.row(),
@@ -186,7 +186,7 @@ class Event(Struct, eq=False, gc=False):
             log_propensity=nan if body.log_propensity is None else body.log_propensity,
             rule=body.rule,
             round=body.round,
-            learner=learner,
+            learner=learner_id,
         )
 
     def __repr__(self) -> str:
