@@ -167,7 +167,7 @@ def test_the_client(
         for row in tickets():
             shown = client.decide({name: row[name] for name in FEATURES})
             client.outcome(shown.id, hit=row["team"] in shown.labels)
-        assert state(service.served.projector.learner) == expected
+        assert state(service.follower.projector.learner) == expected
 
 
 def test_the_service(open_service: Callable[[], Service], table: Path, expected: dict[str, bytes]) -> None:
@@ -180,7 +180,7 @@ def test_the_service(open_service: Callable[[], Service], table: Path, expected:
             assert shown.warnings == ()
             hit = row["team"] in shown.labels
             service.call(OutcomeRequest(shown.id, hit))
-        assert state(service.served.projector.learner) == expected
+        assert state(service.follower.projector.learner) == expected
         strange = service.call(DecisionRequest({"age": "old", "size": 3}))
         assert list(strange.warnings) == [
             "column 'age' holds numbers, got 'old': the number counts as missing, and this as a word",

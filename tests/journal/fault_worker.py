@@ -90,7 +90,7 @@ class Work:
         assert self.driver is not None
         if self.driver.find("secret") is not None:
             self.driver.erase(ids=["secret"])
-            if self.driver.service.served.erasure_problem is None:
+            if self.driver.service.follower.erasure_problem is None:
                 self.tell({"erased": "secret"})
 
     def close(self) -> None:

@@ -112,8 +112,8 @@ def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeyp
         raise JournalUnavailable("the database does not answer")
 
     monkeypatch.setattr(full.store, "shared", True, raising=False)
-    monkeypatch.setattr(service.served, "recover", hang)
-    monkeypatch.setattr(service.served, "catch_up", hang)
+    monkeypatch.setattr(service.follower, "recover", hang)
+    monkeypatch.setattr(service.follower, "catch_up", hang)
     service._retry_at = 0.0
     for _ in range(5):
         with pytest.raises(JournalUnavailable, match="does not answer"):

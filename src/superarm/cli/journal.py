@@ -275,15 +275,15 @@ def erase(
     try:
         if service.outage is not None:
             raise service.outage
-        if older is not None and service.served.clock_problem is not None:
-            wrong, _, _ = service.served.clock_problem.partition(":")
+        if older is not None and service.follower.clock_problem is not None:
+            wrong, _, _ = service.follower.clock_problem.partition(":")
             wanted = "given when the clock is right, or with --trust-clock"
             raise InvalidInput.must("--older", "superarm erase", wanted, Description(wrong))
         erasure = Erase(ids=id_ or None, before=before)
-        count = service.served.n_erased(service.call(erasure))
+        count = service.follower.n_erased(service.call(erasure))
     finally:
         service.close()
-    problem = service.served.erasure_problem
+    problem = service.follower.erasure_problem
     if as_json:
         print_json({"journal": journal, "erased": count, "finished": problem is None})
     else:

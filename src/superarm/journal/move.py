@@ -45,7 +45,7 @@ def move(
             wanted = "a database without a superarm journal"
             raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)
-        connecting = address.connect("superarm move", patience=0.0)
+        connecting = address.connect("superarm move", statement_timeout=0.0)
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
             rounds = max(_copy_events(source, connection, progress), _copy_snapshots(source, connection))

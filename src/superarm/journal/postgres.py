@@ -41,7 +41,7 @@ class PostgresStore(JournalStore):
     Args:
         journal: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
-        patience: seconds that a statement may take before it counts as failed.
+        statement_timeout: seconds that a statement may take before it counts as failed.
         application: the name of its connections; `new_application_name` for a process that serves.
     """
 
@@ -52,10 +52,10 @@ class PostgresStore(JournalStore):
         journal: str | Path,
         *,
         read_only: bool = False,
-        patience: float = 5.0,
+        statement_timeout: float = 5.0,
         application: str = "superarm",
     ) -> None:
-        self.address = Address(journal, patience=patience)
+        self.address = Address(journal, statement_timeout=statement_timeout)
         self.name, self.read_only, self.application = str(self.address), read_only, application
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
@@ -67,7 +67,7 @@ class PostgresStore(JournalStore):
         self._opened_lock, self._is_ended = Lock(), False
         try:
             if read_only:
-                self._read_connection = self.address.connect("superarm read", patience=0.0)
+                self._read_connection = self.address.connect("superarm read", statement_timeout=0.0)
                 self._read_connection.autocommit = False
                 self._read_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:

@@ -124,8 +124,9 @@ class Shadow:
     # ------------------------------------------------------------ in snapshots
 
     def to_bytes(self) -> bytes:
-        counts = {"estimate": self.estimate.to_dict(), "learnt": self.n_learnt, "stop_reason": self.stop_reason}
-        return msgpack.encode({**counts, "tops": self.tops, "model": model_bytes(self.learner)})
+        fields = {"estimate": self.estimate.to_dict(), "learnt": self.n_learnt}
+        fields |= {"stop_reason": self.stop_reason, "tops": self.tops, "model": model_bytes(self.learner)}
+        return msgpack.encode(fields)
 
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:

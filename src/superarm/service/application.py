@@ -85,7 +85,7 @@ class Application(Router):
         self.loop = asyncio.get_running_loop()
         self.context = Context(service, self.metrics, self.access.tokens)
         atexit.register(self._close_now)
-        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.served.replayed})
+        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.follower.replayed})
         for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 

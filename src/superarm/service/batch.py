@@ -79,14 +79,14 @@ class Batch:
     """
 
     def __init__(self, service: Service, calls: Sequence[Call]) -> None:
-        self.service, self.served, self.store, self.calls = service, service.served, service.store, calls
-        self.served.catch_up()
-        self.projector = self.served.projector
+        self.service, self.follower, self.store, self.calls = service, service.follower, service.store, calls
+        self.follower.catch_up()
+        self.projector = self.follower.projector
         self.cursor = self.projector.learner.cursor()
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
-        self.now = self.served.clock()  # the time of all its events, since all are durable together
+        self.now = self.follower.clock()  # the time of all its events, since all are durable together
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
@@ -235,7 +235,7 @@ class Batch:
             projector = self.service.projector
             record = projector.records.find(id_, projector.seq)  # an erasure may have come in between
             assert record is not None
-            outcome = recorded_outcome(self.served, record)
+            outcome = recorded_outcome(self.follower, record)
             assert outcome is not None
             return OutcomeResponse(id_, outcome)
 

@@ -236,5 +236,5 @@ with TestClient(Starlette(routes=[Mount("/arms", arms)]), base_url="http://127.0
 def test_a_process_that_ends_without_a_word_keeps_a_snapshot(tmp_path):
     subprocess.run([sys.executable, "-c", LEFT_OPEN, str(tmp_path / "e.db")], check=True, timeout=120)
     service = Service.open(tmp_path / "e.db")
-    assert (service.projector.seq, service.served.replayed) == (5, 0)
+    assert (service.projector.seq, service.follower.replayed) == (5, 0)
     service.close()

@@ -32,7 +32,7 @@ from superarm.service.settings import Settings
 log = logging.getLogger("superarm.service")
 
 
-class ServedModel:
+class JournalFollower:
     """The model of a service, and its totals, after the last event that was projected.
 
     Attributes:
