@@ -49,7 +49,7 @@ def move(
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
             rounds = max(_copy_events(source, connection, progress), _copy_snapshots(source, connection))
-            connection.execute("INSERT INTO progress VALUES (%s, %s)", (ERASED, source.progress(ERASED)))
+            connection.execute("INSERT INTO progress VALUES (%s, %s)", (ERASED, source.stored_number(ERASED)))
             first_round = -(-rounds // ROUND_BLOCK) * ROUND_BLOCK
             connection.execute("SELECT setval('rounds', %s, false)", (first_round,))
         return source.head().seq

@@ -24,7 +24,7 @@ from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import IN_INDEX, Statement, new_journal_statements
-from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, JournalStore, LastEvent, Snapshot
 from superarm.native import cpu_level
 
 # of a session that has a lock: it is free soon after its machine has died
@@ -205,8 +205,8 @@ class PostgresStore(JournalStore):
 
     # ------------------------------------------------------------ reading
 
-    def head(self) -> Head:
-        return Head(*self._select("SELECT seq, time, digest FROM head")[0])
+    def head(self) -> LastEvent:
+        return LastEvent(*self._select("SELECT seq, time, digest FROM head")[0])
 
     # ------------------------------------------------------------ what many processes need
 

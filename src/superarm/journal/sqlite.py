@@ -52,7 +52,7 @@ from superarm.journal.statements import (
     Statement,
     new_journal_statements,
 )
-from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, JournalStore, LastEvent, Snapshot
 
 COLUMN_TYPES = dict.fromkeys(("integer", "small", "number", "flag"), "INTEGER")
 COLUMN_TYPES |= {"text": "TEXT", "real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
@@ -163,7 +163,7 @@ class SqliteStore(JournalStore):
         self._connect_writer()
         with file_errors(self.path):
             self._marker = Marker(self.path)
-        self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
+        self._marker.reset(self._head.seq, self._head.digest, self.stored_number(COPY_ID))
         delete_leftovers(self.path)
         self._execute_all([(DROP_ORPHANED_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (the write above may still have fitted into the log)
@@ -284,7 +284,7 @@ class SqliteStore(JournalStore):
                     if writer.in_transaction:
                         writer.execute("ROLLBACK")
 
-    def head(self) -> Head:
+    def head(self) -> LastEvent:
         return self._head
 
     def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
@@ -303,7 +303,7 @@ class SqliteStore(JournalStore):
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
             writer.executemany("DELETE FROM pending WHERE seq = ?", done)
-        self._head = Head(seq, events[-1].time, chain)
+        self._head = LastEvent(seq, events[-1].time, chain)
         if self._marker is not None:
             self._marker.write(seq, chain)
         self.check()  # what is not under the journal's name must not be acknowledged

@@ -71,7 +71,7 @@ class JournalFollower:
             seq, name = self.projector.seq, self.store.name
             reason = f"the events after event {seq} of journal {name} cannot be applied: {error!r}"
             raise JournalDamaged(reason) from error
-        if self.projector.erase_content is not None and self.store.progress(ERASED):
+        if self.projector.erase_content is not None and self.store.stored_number(ERASED):
             self.finish_erasing()
         self.replayed = self.projector.seq - start
         self.store.recheck_missing()
@@ -133,7 +133,7 @@ class JournalFollower:
 
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
-        if erasure.seq > self.store.progress(ERASED):
+        if erasure.seq > self.store.stored_number(ERASED):
             request = erasure_of(erasure)
             self.store.write_snapshot(self.projector.snapshot(self.clock()))
             count = self.store.erase(erasure.seq, request.ids, request.before)
