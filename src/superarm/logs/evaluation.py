@@ -194,9 +194,9 @@ class PolicyEvaluator:
     def result(self, diagnostics: LogDiagnostics, log: str) -> PolicyResult:
         """Return what the rows say, which come from ``log`` and have these diagnostics."""
         policy = self.runner.policy
-        max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.target_coverage or 0.0))
+        max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.promised_coverage or 0.0))
         required = self.overall.linear.required_data(diagnostics.hit_rate, max_uniform)
-        ranks = policy.rule is None and policy.target_coverage is None and policy.fixed is None
+        ranks = policy.rule is None and policy.promised_coverage is None and policy.fixed is None
         fewer_labels = ranks and self.runner.size > 1 and required.rows is None and not required.propensities
         return PolicyResult(
             policy=policy.name,
@@ -206,7 +206,7 @@ class PolicyEvaluator:
             required=replace(required, fewer_labels=fewer_labels),
             mean_size=self.overall.mean_size,
             expected=self.overall.linear.expected,
-            coverage=policy.target_coverage,
+            coverage=policy.promised_coverage,
             by_label=coverage_by(self.labels.all(), self.label_sums) if self.labels_known else (),
             by_group=tuple(self._by_group(log)),
         )

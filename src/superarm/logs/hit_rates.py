@@ -99,7 +99,7 @@ class RowSums(NamedTuple):
         margin = WARNING_Z * error + 1e-6
         return int(mean > 1.0 + margin) - int(mean < 1.0 - margin)
 
-    def plain(self) -> tuple[float, float]:
+    def ips_terms(self) -> tuple[float, float]:
         """Return the mean and the variance of w f: ips and pi."""
         return float(self.means[Y]), float(self.covariance[Y, Y])
 
@@ -137,8 +137,8 @@ class RowSums(NamedTuple):
 # of each kind of weights: an estimate, and the variance of its terms, by the sums over rows
 Estimator = Callable[[RowSums], tuple[float, float]]
 ESTIMATORS: dict[str, dict[str, Estimator]] = {
-    "set": {"ips": RowSums.plain, "snips": RowSums.self_normalized, "dr": RowSums.controlled},
-    "linear": {"pi": RowSums.plain, "pi-dr": RowSums.controlled},
+    "set": {"ips": RowSums.ips_terms, "snips": RowSums.self_normalized, "dr": RowSums.controlled},
+    "linear": {"pi": RowSums.ips_terms, "pi-dr": RowSums.controlled},
 }
 
 

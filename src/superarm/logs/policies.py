@@ -95,7 +95,7 @@ class Policy:
         return None if isinstance(self.rule, Greedy) else self.rule
 
     @property
-    def target_coverage(self) -> float | None:
+    def promised_coverage(self) -> float | None:
         """The coverage that its sets are chosen for; ``None`` if they are all of one size."""
         if self.coverage is not None or self.learner is None or self.learner.coverage is None:
             return self.coverage
@@ -115,8 +115,8 @@ class Policy:
         rule = self.drawing_rule
         if isinstance(rule, Dilute):
             return f"gamma = {rule.gamma:g}"
-        if rule is None and self.target_coverage is not None:
-            return f"coverage = {self.target_coverage:g}"
+        if rule is None and self.promised_coverage is not None:
+            return f"coverage = {self.promised_coverage:g}"
         return None if rule is None else repr(rule)
 
 
@@ -150,8 +150,8 @@ class PolicyRunner:
         rule = policy.drawing_rule
         self.gamma = rule.gamma if isinstance(rule, Dilute) else 1.0 if isinstance(rule, Uniform) else None
         self.threshold = None  # the least probability that is shown
-        if policy.target_coverage is not None:
-            self.threshold = learner.coverage_at(policy.target_coverage).edge  # type: ignore[union-attr]
+        if policy.promised_coverage is not None:
+            self.threshold = learner.coverage_at(policy.promised_coverage).edge  # type: ignore[union-attr]
         self.rule: Rule | None = None
         self.budget_frozen = False
         if rule is not None and self.gamma is None:
