@@ -118,7 +118,7 @@ def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
     for name, shadow in twin.projector.shadows.items():
         found = again.projector.shadows[name]
         assert bits(found.learner) == bits(shadow.learner)
-        assert found.learnt == shadow.n_learnt == 300
+        assert found.n_learnt == shadow.n_learnt == 300
     if how != "added later":
         for report, wanted in zip(again.reports()[1:], twin.reports()[1:], strict=True):
             assert report == pytest.approx(wanted, abs=1e-9)
@@ -233,7 +233,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
     assert shadow["rate"] == pytest.approx(model["rate"], abs=0.05)
     assert shadow["rate"] < 0.4  # one of five; learnt, it would be 0.8 or so
     (one,) = driver.projector.shadows.values()
-    assert (one.learnt, one.tops) == (1500, {})
+    assert (one.n_learnt, one.tops) == (1500, {})
 
 
 def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
