@@ -151,7 +151,7 @@ def test_what_was_durable_though_it_failed_is_answered_the_same_when_it_is_sent_
         raise JournalUnavailable("say, the database went away after the commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver.service.served, "apply", fail)
+        patch.setattr(driver.service.follower, "apply", fail)
         calls = driver.service.commit([Call(request) for request in requests])
     assert [type(call.error) for call in calls] == [JournalUnavailable] * 3
     assert driver.seq == 4  # all are durable
