@@ -308,10 +308,10 @@ def test_both_decimal_marks_in_one_column_are_read(n_commas: int) -> None:
     columns = Columns.infer({"price": cells, "kind": ["a", "b"] * 30})
     assert columns.descriptions["price"] == "numbers, with decimal commas and points"
     assert not columns.warnings
-    notices: dict[str, str] = {}
-    rows = columns.encode_table({"price": cells, "kind": ["a"] * 60}, "this", notices=notices)
+    warnings: dict[str, str] = {}
+    rows = columns.encode_table({"price": cells, "kind": ["a"] * 60}, "this", warnings=warnings)
     assert rows.dense[:, 0].tolist() == [i * 7 % 60 + 0.5 for i in range(60)]
-    assert not notices
+    assert not warnings
 
 
 @pytest.mark.parametrize(("n_commas", "read", "other"), [(20, "1.234", "1234"), (38, "1234", "1.234")])

@@ -37,7 +37,7 @@ from superarm.data.column import (
     ColumnKinds,
     is_vector,
 )
-from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
+from superarm.data.encoding import DensePart, Warnings, encode_row, encode_table, max_text_width
 from superarm.data.inference import MANY_WORDS, column_profiles, select_features
 from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
@@ -333,19 +333,19 @@ class Columns:
 
     # ------------------------------------------------------------ rows
 
-    def encode_row(self, x: Any, owner: str, notices: Notices | None = None) -> AnyRow:
+    def encode_row(self, x: Any, owner: str, warnings: Warnings | None = None) -> AnyRow:
         """Return the row of a dict or a Series ``x`` of ``owner``.
 
-        ``notices`` gets a sentence for each column that is not what was declared.
+        ``warnings`` gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, {} if notices is None else notices)[0]
+        return encode_row(self, x, owner, {} if warnings is None else warnings)[0]
 
-    def encode_table(self, X: Any, owner: str, notices: Notices | None = None) -> Rows:
+    def encode_table(self, X: Any, owner: str, warnings: Warnings | None = None) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        ``owner`` and ``notices`` are as in `encode_row`.
+        ``owner`` and ``warnings`` are as in `encode_row`.
         """
-        return encode_table(self, X, owner, {} if notices is None else notices)[0]
+        return encode_table(self, X, owner, {} if warnings is None else warnings)[0]
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""

@@ -34,14 +34,14 @@ TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width
 SHARED_DIVISOR = 5
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-Notices = dict[str, str]  # by column, a sentence if it is not what was declared
+Warnings = dict[str, str]  # by column, a sentence if it is not what was declared
 NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the names of their columns
 # of a column: the seed of its hashes, whether each cell is one word, and the texts
 TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(
-    columns: Columns, x: Any, owner: str, notices: Notices, *, grow_for: int | None = None
+    columns: Columns, x: Any, owner: str, warnings: Warnings, *, grow_for: int | None = None
 ) -> tuple[AnyRow, Columns]:
     """Return the row of a dict or a Series, and its columns: a copy, where open columns have got new ones.
 
@@ -49,7 +49,7 @@ def encode_row(
         columns: as they are; they stay so.
         x: names and values.
         owner: whose it is, for messages.
-        notices: gets a sentence for each column that is not what was declared.
+        warnings: gets a sentence for each column that is not what was declared.
         grow_for: let open columns make room for new names; the sparse part is as wide as so many labels allow.
     """
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
@@ -59,7 +59,7 @@ def encode_row(
     texts: list[TextsToHash] = []
     new: list[Column] = []
     for name, value in cells.items():
-        column, parsed = _parse_cell(columns, name, value, owner, notices, grow=grow_for is not None)
+        column, parsed = _parse_cell(columns, name, value, owner, warnings, grow=grow_for is not None)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
@@ -75,7 +75,7 @@ def encode_row(
                 for i, sign in dense.word_features(*word):
                     row[i] += sign
     if not is_open:
-        notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
+        warnings.update({name: _missing_warning(name) for name in columns.columns if name not in cells})
     numbers.sort()  # an order of their own, whatever the row's: new names get features, and shared features add up
     if grow_for is not None and is_open:
         if dense.has_room:
@@ -92,17 +92,17 @@ def encode_row(
 
 
 def _parse_cell(
-    columns: Columns, name: str, value: Cell, owner: str, notices: Notices, *, grow: bool
+    columns: Columns, name: str, value: Cell, owner: str, warnings: Warnings, *, grow: bool
 ) -> tuple[Column | None, ParsedCell]:
     """Return the column of a cell, if it has one, and its value; of open columns, a new one for a text."""
     column = columns.columns.get(name)
     if column is not None:
         parsed = column.parse(value, owner)
-        _add_value_notice(notices, column, parsed)
+        _add_value_warning(warnings, column, parsed)
         return column, parsed
     if not columns.is_open:
         if name not in columns.left_out:
-            notices[name] = _new_notice(name)
+            warnings[name] = _new_warning(name)
         return None, None
     kind, parsed = infer_value(name, value, owner)
     if kind != TEXT:
@@ -113,7 +113,7 @@ def _parse_cell(
 
 
 def encode_table(
-    columns: Columns, X: Any, owner: str, notices: Notices, *, grow_for: int | None = None
+    columns: Columns, X: Any, owner: str, warnings: Warnings, *, grow_for: int | None = None
 ) -> tuple[Rows, Columns]:
     """Return the rows of a table, or of a list of named rows, and its columns; `encode_row` has the arguments."""
     if columns.is_open:
@@ -124,16 +124,16 @@ def encode_table(
         return stack(one_by_one, columns.layout), columns
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
-    notices.update({name: _new_notice(name) for name in new})
+    warnings.update({name: _new_warning(name) for name in new})
     rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
-            notices[name] = _missing_notice(name)
+            warnings[name] = _missing_warning(name)
         elif column.is_sparse:
             texts.append(_to_hash(column, [column.parse(value, owner) for value in cell_list(cells)]))
         else:
-            columns.dense_part.put_column(rows, column, cells, owner, notices)
+            columns.dense_part.put_column(rows, column, cells, owner, warnings)
     if columns.text_width is None:
         return Rows(rows), columns
     indices, values, starts = hash_texts(texts, n, columns.text_width)
@@ -159,29 +159,29 @@ def _to_hash(column: Column, texts: Iterable[ParsedCell]) -> TextsToHash:
     return column_seed(column.name), is_word, normalized
 
 
-def _new_notice(name: str) -> str:
+def _new_warning(name: str) -> str:
     return f"column {name!r} is new: it is left out"
 
 
-def _missing_notice(name: str) -> str:
+def _missing_warning(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> None:
-    """Add a notice if a parsed value is not what its column was declared to hold."""
+def _add_value_warning(warnings: Warnings, column: Column, value: ParsedCell) -> None:
+    """Add a warning if a parsed value is not what its column was declared to hold."""
     if isinstance(value, float) and column.kind == DATES:
-        notices[column.name] = (
+        warnings[column.name] = (
             f"column {column.name!r} holds dates, got the number {value:.15g}: it counts as days since 1970"
         )
     if not isinstance(value, str):
         return
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
-        notices[name] = (
+        warnings[name] = (
             f"column {name!r} holds {column.kind}, got {short!r}: the number counts as missing, and this as a word"
         )
     elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.high_cardinality:
-        notices[name] = (
+        warnings[name] = (
             f"column {name!r} holds words, got a text: {short!r} (declared as text, it is read word by word)"
         )
 
@@ -291,7 +291,7 @@ class DensePart:
         if self.marks_missing:
             row[self.n_numbers + i] = 0.0
 
-    def put_column(self, rows: Array, column: Column, cells: Any, owner: str, notices: Notices) -> None:
+    def put_column(self, rows: Array, column: Column, cells: Any, owner: str, warnings: Warnings) -> None:
         """Write the numbers, dates, words or vectors of a declared column into ``rows``."""
         if column.kind == VECTOR:
             for i, value in enumerate(cell_list(cells)):
@@ -309,7 +309,7 @@ class DensePart:
                     cell, owner, "finite as a 32-bit float, or missing", float(numbers[i])
                 )
             for number in numbers[~np.isnan(numbers)][:1].tolist():
-                _add_value_notice(notices, column, number)
+                _add_value_warning(warnings, column, number)
             self._put_numbers(rows, column, numbers)
             return
         numbers = np.full(len(rows), np.nan)
@@ -319,7 +319,7 @@ class DensePart:
             number_and_words = parsed_texts.get(value) if type(value) is str else None
             if number_and_words is None:
                 parsed = column.parse(value, f"row {i + 1} of {owner}")
-                _add_value_notice(notices, column, parsed)
+                _add_value_warning(warnings, column, parsed)
                 number_and_words = _number_and_words(column.name, parsed, column.has_time)
                 if type(value) is str:
                     parsed_texts[value] = number_and_words

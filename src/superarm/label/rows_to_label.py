@@ -16,7 +16,7 @@ from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.cells import is_missing
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
-from superarm.data.encoding import Notices
+from superarm.data.encoding import Warnings
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
 from superarm.data.rows import Rows
@@ -262,12 +262,12 @@ class RowsToLabel:
             return self._features.take(self.first_row)
         assert self.columns is not None
         self.columns = self.columns.for_labels(max(n_labels, 2))
-        notices: Notices = {}
+        warnings: Warnings = {}
         items = self.columns.encode_table(
-            [self.cells[row] for row in self.first_row], self.name, notices=notices
+            [self.cells[row] for row in self.first_row], self.name, warnings=warnings
         )
         self.columns.warnings += [
-            notice for notice in notices.values() if notice not in self.columns.warnings
+            warning for warning in warnings.values() if warning not in self.columns.warnings
         ]
         return items
 

@@ -75,7 +75,7 @@ class UnnamedFeatures:
 
     def __init__(self, separator: str | None) -> None:
         self.columns = Columns()  # none has a name
-        self.notices: dict[str, str] = {}
+        self.column_warnings: dict[str, str] = {}
         self._separator = separator
         self._n_dense: int | None = None  # as the first row has
 
@@ -116,13 +116,13 @@ class NamedFeatures:
         columns: what they are.
         in_x: they are in x, by name; else they are the log's own columns.
         raw: leave the values as they are: several models read them, each in its own way.
-        notices: what is not as declared: a sentence for each column.
+        column_warnings: what is not as declared: a sentence for each column.
     """
 
     columns: Columns
     in_x: bool
     raw: bool = False
-    notices: dict[str, str] = field(default_factory=dict)
+    column_warnings: dict[str, str] = field(default_factory=dict)
 
     def extract(self, row: LogRow, where: str) -> AnyRow | dict[str, Cell]:
         """Return the features of a row of a log; ``where`` it stands, for messages."""
@@ -135,9 +135,9 @@ class NamedFeatures:
                 return self.columns.parse_row(cells, where)
             if self.in_x:
                 return self.columns.encode_row(cells, where)
-            # columns of the log's format need no notice
+            # columns of the log's format need no warning
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
-            return self.columns.encode_row(cells, where, notices=self.notices)
+            return self.columns.encode_row(cells, where, warnings=self.column_warnings)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 
