@@ -91,7 +91,7 @@ def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = Non
 
 
 def _group_by_remark(columns: dict[str, str]) -> str:
-    """Return columns with their remarks, those with the same remark together."""
+    """Return each remark once, with all columns that it is about."""
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
@@ -110,7 +110,7 @@ def print_reading(journal: LabellingJournal) -> None:
 
 
 def print_counts(*counts: tuple[int, str]) -> None:
-    """Print what there is of each kind, a line each; nothing of what there is none."""
+    """Print a line for each count that is not 0."""
     for count, what in counts:
         if count:
             print(f"{count:,} {what}")

@@ -218,14 +218,14 @@ class Columns:
         return cls.from_dict(content)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
+        """Write the columns to a JSON file at ``path``, for `serve --columns` and for people."""
         if not can_be_file(Path(path)):
             raise InvalidInput.must("path", "columns", "a file in an existing folder", str(path))
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         write_atomically(path, lambda file: file.write(text.encode()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
+        """Return the columns as JSON-ready values."""
         return {
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
@@ -300,7 +300,7 @@ class Columns:
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """What each column is taken as, in words."""
+        """A few words on each column: what it is taken as, and why."""
         return {name: self._descriptions.get(name, column.kind) for name, column in self.columns.items()}
 
     def __len__(self) -> int:

@@ -217,7 +217,7 @@ def max_text_width(k: int) -> int:
 
 
 class DensePart:
-    """Which features of the dense part belong to which column.
+    """The dense part of a row: which of its features belong to which column.
 
     Args:
         columns: in the order of their features.
@@ -279,7 +279,7 @@ class DensePart:
         return self._empty
 
     def put_number(self, row: Array, name: str, number: float) -> None:
-        """Write a number of the column ``name``; of a new name without room for it, nothing."""
+        """Write the number of the column ``name``; a new name for which there is no room is left out."""
         i = self._start.get(name)
         if i is not None:
             row[i] = number
@@ -342,7 +342,7 @@ class DensePart:
             rows[present, self.n_numbers + i] = 0.0
 
     def put_vector(self, row: Array, column: Column, vector: Array) -> None:
-        """Write the numbers of a vector."""
+        """Write a ``vector`` into the features of its column."""
         start = self._start[column.name]
         row[start : start + column.length] = vector
         if self.marks_missing:

@@ -100,7 +100,7 @@ def memory_table(name: str, rows: Callable[[], Iterator[TableRow]]) -> Table:
 
 
 def jsonable(value: Any) -> Any:
-    """Return what JSON does not have as values that it has."""
+    """Return a value that JSON does not have as one that it has."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
@@ -285,7 +285,7 @@ def named_rows(X: Any) -> Iterator[dict[str, Cell]]:
 
 
 def _polars_rows(frame: Frame) -> Iterator[dict[str, Cell]]:
-    """Yield the rows of a frame or a LazyFrame, some at a time."""
+    """Yield the rows of a Polars frame or LazyFrame, read in parts."""
     is_lazy = hasattr(frame, "collect_batches")
     parts = (
         frame.collect_batches(chunk_size=CHUNK, maintain_order=True) if is_lazy else frame.iter_slices(CHUNK)

@@ -56,7 +56,7 @@ def move(
 
 
 def _copy_events(source: SqliteStore, connection: Connection, progress: Progress) -> int:
-    """Copy all events and what says how far they go; return the first round that no decision has."""
+    """Copy all events, the last event and the pending decisions; return the first round that no decision has."""
     rounds, after = 0, 0
     with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(COLUMN_TYPES)
@@ -72,7 +72,7 @@ def _copy_events(source: SqliteStore, connection: Connection, progress: Progress
 
 
 def _copy_snapshots(source: SqliteStore, connection: Connection) -> int:
-    """Copy all snapshots; return the first round that none of their models has."""
+    """Copy all snapshots; return the first round that no model in them has reached."""
     rounds = 0
     for info in source.snapshots():
         snapshot = source.snapshot(info.seq)

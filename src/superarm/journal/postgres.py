@@ -227,7 +227,7 @@ class PostgresStore(JournalStore):
         return round_
 
     def begin_upkeep(self) -> bool:
-        """Return whether this process is to do it: the first to claim it, half a second after another has."""
+        """Return whether this process is to do the upkeep: the first to claim it, half a second after another has."""
         self.clock().update()
         if monotonic() >= self._does_upkeep_until:
             with self.writing() as connection:
@@ -237,7 +237,7 @@ class PostgresStore(JournalStore):
         return True
 
     def processes(self) -> list[JsonObject]:
-        """Return the processes that serve on this journal, oldest first: those of its role, by their connections."""
+        """Return the processes that serve on this journal, oldest first, by the connections of its database role."""
         names = ("process", "cpu", "began")
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 

@@ -38,7 +38,7 @@ class Shadow:
         self.tops: dict[int, bytes] = {}  # by the event of a decision: the labels of its top set, as int32
 
     def on_decision(self, event: Event) -> None:
-        """Keep the top set that it would have shown, until the outcome comes."""
+        """Keep the top set that the shadow would have shown, until the outcome comes."""
         if self.stop_reason:
             return
         body = event.body
@@ -106,7 +106,7 @@ class Shadow:
         return given.eligible is None or label in given.eligible
 
     def follow(self, model: Learner) -> None:
-        """Let the learner have all labels of the model, and its columns where it has had no row yet."""
+        """Give the shadow all labels of the model, and the model's columns where the shadow has had no row yet."""
         new = [label for label in model.labels or () if label not in (self.learner.labels or ())]
         if self.stop_reason:
             return

@@ -60,7 +60,7 @@ PROBE_TABLE = "CREATE TABLE probe (filler BLOB);"  # empty: to try whether anyth
 
 
 class Files(NamedTuple):
-    """What the names of a journal's files stand for."""
+    """Which files the journal, its log and its lock are, by device and inode."""
 
     ids: tuple[tuple[int, int], ...]  # device and inode of the journal, its log and its lock
     time: int  # of the journal itself: only commits and `purge_erased` change these two

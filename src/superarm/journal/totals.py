@@ -45,7 +45,7 @@ class CoverageCounts(Struct, array_like=True):
 
 
 class CurveSlot(Struct, array_like=True):
-    """What happened in one slot of the curves."""
+    """Counts in one stretch of time of the dashboard's curves."""
 
     decisions: int = 0
     explored: int = 0

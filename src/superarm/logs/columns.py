@@ -49,7 +49,7 @@ class LogColumns:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The columns that are not called as by default, by what they hold."""
+        """The columns that have other names than the default, by what they hold."""
         defaults = {one.name: one.default for one in fields(LogColumns)}
         names = {part: getattr(self, part) for part in ("hit", "label", "propensity", "eligible")}
         return {part: name for part, name in names.items() if name not in (None, defaults[part])}

@@ -153,7 +153,7 @@ def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
 
 
 class PolicyEvaluator:
-    """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
+    """Evaluates one policy by rows, as they come: over all rows, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
         self.labels = summary.vocabulary
@@ -222,7 +222,7 @@ class PolicyEvaluator:
 
 
 def _column_value(record: Record, name: str) -> Cell:
-    """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
+    """Return the value of a column in a row of a log: its own column, or a name in x or in the context."""
     for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]

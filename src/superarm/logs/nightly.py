@@ -43,7 +43,7 @@ CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DecideSummary:
-    """How `decide_file` went.
+    """What `decide_file` has done.
 
     Attributes:
         rows: how many there were.
@@ -62,7 +62,7 @@ class DecideSummary:
 
 @dataclass(frozen=True, slots=True)
 class LearnSummary:
-    """How `learn_file` went.
+    """What `learn_file` has done.
 
     Attributes:
         learnt: answers that were new.

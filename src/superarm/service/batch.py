@@ -90,7 +90,7 @@ class Batch:
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
-        """Make the calls; return those that are done, and those that must be made again after the commit.
+        """Make the calls; return the done ones, and the ones that must be made again after the commit.
 
         A result may be a function, which gives it after the commit.
         """
@@ -317,7 +317,7 @@ class Batch:
         return self.projector.records.get(id_)
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
-        """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
+        """Return the labels that may be shown: the ones asked for, without disabled ones; None for all."""
         disabled = frozenset(self.projector.totals.settings.disabled)
         if not disabled:
             return request.eligible

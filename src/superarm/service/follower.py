@@ -77,7 +77,7 @@ class JournalFollower:
         self.store.recheck_missing()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
-        """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""
+        """Return whether a decision's outcome or timeout has moved the model; None if none was projected here."""
         event = record.closed_by
         return None if event is None or event.seq > self.projector.seq else self.projector.was_learnt(record)
 

@@ -36,7 +36,7 @@ Eligible = Annotated[list[str], Meta(min_length=1)]
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
-    """A request: unknown fields are refused."""
+    """The body of a request; unknown fields are refused."""
 
 
 # ---------------------------------------------------------------- decisions

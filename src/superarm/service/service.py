@@ -335,7 +335,7 @@ class Service:
         return self.outage is None and self.batch_age <= HUNG_SECONDS
 
     def problems(self, *, for_strangers: bool = False) -> tuple[str, ...]:
-        """Return the problems, worst first, one sentence each; strangers learn of the model's only that there are."""
+        """Return the problems, worst first, a sentence each; of the model's, strangers learn only that there are."""
         follower, projector, age = self.follower, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [] if self.outage is None else [str(self.outage)]

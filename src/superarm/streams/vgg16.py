@@ -152,7 +152,7 @@ def _named_images(source: str) -> tuple[str, Images]:
 
 
 def _provenance(path: Path) -> Any:
-    """Return the images, weights and size that a file of features was made from; ``None`` if it cannot be read."""
+    """Return what a file of features was made from: images, weights, size; ``None`` if it cannot be read."""
     try:
         with open_npz(path) as file:
             return json.loads(file["provenance"].tobytes())
