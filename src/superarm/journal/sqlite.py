@@ -348,9 +348,9 @@ class SqliteStore(JournalStore):
 
     def integrity(self) -> Iterator[str]:
         """Yield faults that SQLite finds in the file."""
-        for (fault,) in self._select("PRAGMA integrity_check(20)"):
-            if fault != "ok":
-                yield f"the database is damaged: {fault}"
+        for (problem,) in self._select("PRAGMA integrity_check(20)"):
+            if problem != "ok":
+                yield f"the database is damaged: {problem}"
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()

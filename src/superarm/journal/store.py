@@ -62,7 +62,7 @@ class CheckedEvent(NamedTuple):
 
     seq: int
     event: Event | None  # None if it is missing
-    fault: str | None  # what is wrong with it; None if it is sound
+    problem: str | None  # what is wrong with it; None if it is sound
 
 
 class SnapshotInfo(NamedTuple):
@@ -188,8 +188,8 @@ class JournalStore(ABC):
     def events(self, after: int = 0, until: int | None = None, read: bytes = b"") -> Iterator[Event]:
         """Yield events after a number, in order, each checked against the one before it; the first by ``read``, too."""
         for checked in self.checked_events(after, until, read):
-            if checked.event is None or checked.fault is not None:
-                raise self._damage_error(checked.seq, checked.fault or "")
+            if checked.event is None or checked.problem is not None:
+                raise self._damage_error(checked.seq, checked.problem or "")
             yield checked.event
 
     def checked_events(

@@ -103,13 +103,13 @@ def _verify_events(store: JournalStore, result: VerifyResult) -> dict[int, str]:
     """Check all events; return the decisions without an outcome or a timeout: their ids, by their numbers."""
     pending = dict[int, str]()
     erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
-    for seq, event, fault in store.checked_events(0, result.events):
+    for seq, event, problem in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
-            fault = fault or "cannot be read, though it is what was written"
+            problem = problem or "cannot be read, though it is what was written"
         if event is not None and event.kind == ERASURE:
             erasures.add(seq)
-        if event is None or fault is not None:
-            _note_damaged(result, seq, fault)
+        if event is None or problem is not None:
+            _note_damaged(result, seq, problem)
         elif event.kind == DECISION:
             result.erased += event.x is None
             if event.erased is not None:
@@ -123,10 +123,10 @@ def _verify_events(store: JournalStore, result: VerifyResult) -> dict[int, str]:
     return pending
 
 
-def _note_damaged(result: VerifyResult, seq: int, fault: str | None) -> None:
+def _note_damaged(result: VerifyResult, seq: int, problem: str | None) -> None:
     result.damaged.append(seq)
     if len(result.damaged) <= MAX_LISTED:
-        result.problems.append(f"event {seq} {fault}")
+        result.problems.append(f"event {seq} {problem}")
 
 
 def _has_body(event: Event) -> bool:

@@ -243,8 +243,8 @@ class RowsToLabel:
         by_item = (self._by_item(labels) for labels in (self.labels, self.truth))
         n_contradicted = len({item for labels in by_item for item in labels if labels[item] is None})
         if n_contradicted:
-            fault = "rows whose copies have other labels in the table"
-            sentences.append(f"{fault}: {n_contradicted:,}; they are asked about")
+            problem = "rows whose copies have other labels in the table"
+            sentences.append(f"{problem}: {n_contradicted:,}; they are asked about")
         empty = self.item_of_key.get(key_of_cells(dict.fromkeys(self.cells[0])))
         if empty is not None and self.rows_per_item[empty] > 1:
             n_empty = int(self.rows_per_item[empty])
