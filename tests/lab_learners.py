@@ -18,10 +18,10 @@ class Slow(sa.Banditron):
 
     name = "slow"
 
-    def run(self, X, y, visit=None, *, signed_sizes=None):
+    def run(self, X, y, order=None, *, signed_sizes=None):
         if "LAB_HURRY" not in os.environ:
             time.sleep(0.01)
-        return super().run(X, y, visit, signed_sizes=signed_sizes)
+        return super().run(X, y, order, signed_sizes=signed_sizes)
 
 
 class Breaks(sa.Banditron):
@@ -29,10 +29,10 @@ class Breaks(sa.Banditron):
 
     name = "breaks"
 
-    def run(self, X, y, visit=None, *, signed_sizes=None):
+    def run(self, X, y, order=None, *, signed_sizes=None):
         if self.seed == 1 and self.round > 100:
             raise RuntimeError("seed 1 breaks")
-        return super().run(X, y, visit, signed_sizes=signed_sizes)
+        return super().run(X, y, order, signed_sizes=signed_sizes)
 
 
 class Dies(sa.Banditron):
@@ -40,7 +40,7 @@ class Dies(sa.Banditron):
 
     name = "dies"
 
-    def run(self, X, y, visit=None, *, signed_sizes=None):
+    def run(self, X, y, order=None, *, signed_sizes=None):
         if self.seed == 1 and self.round > 100:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().run(X, y, visit, signed_sizes=signed_sizes)
+        return super().run(X, y, order, signed_sizes=signed_sizes)

@@ -145,7 +145,7 @@ def run_internal(name: str, cls: type[Learner], **params: Any) -> None:
     """Run one of the `INTERNALS` on small learners of a class."""
 
     def make(**common: Any) -> Learner:
-        size = {} if cls.single_label else {"set_size": 2}
+        size = {} if cls.shows_one_label else {"set_size": 2}
         return cls(**{"n_features": D, "n_labels": K, **size, **params, **common})
 
     INTERNALS[name](make)

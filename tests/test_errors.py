@@ -31,12 +31,12 @@ def test_the_tree():
     for name, parent in builtin.items():
         assert issubclass(getattr(errors, name), SuperarmError)
         assert issubclass(getattr(errors, name), parent)
-    assert set(errors.__all__) == {*builtin, "Description", "SuperarmError", "at_row", "must"}
+    assert set(errors.__all__) == {*builtin, "Unquoted", "SuperarmError", "at_row", "must"}
 
 
 def test_the_template():
     assert (
-        must("X", "PA", "a matrix", errors.Description("a list of 3"))
+        must("X", "PA", "a matrix", errors.Unquoted("a list of 3"))
         == "X of PA must be a matrix, got a list of 3"
     )
     assert must("X", "PA", "a file", OSError("no such file")) == "X of PA must be a file, got no such file"
@@ -253,19 +253,19 @@ def test_a_matrix_of_the_other_kind():
 
 
 @pytest.mark.parametrize(
-    ("y", "visit", "message"),
+    ("y", "order", "message"),
     [
         ([0, 1], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
         ([0, 1, 4], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
         ([0, -1, 2], None, "y of Perceptron must be 3 label indices below n_labels = 4"),
-        ([0, 1, 2], [3], "visit of Perceptron must be row indices below 3"),
-        ([0, 1, 2], [-1], "visit of Perceptron must be row indices below 3"),
+        ([0, 1, 2], [3], "order of Perceptron must be row indices below 3"),
+        ([0, 1, 2], [-1], "order of Perceptron must be row indices below 3"),
     ],
 )
-def test_runs(y, visit, message):
+def test_runs(y, order, message):
     learner = sa.Perceptron(**SIZES)
     with pytest.raises(InvalidInput, match=message):
-        learner.run(np.eye(3), y, visit)
+        learner.run(np.eye(3), y, order)
     assert learner.round == 0
 
 
@@ -302,7 +302,8 @@ def test_answers():
     with pytest.raises(FeedbackError, match="decision of MCDBF must be a Decision, got 5"):
         learner.update(5, hit=True)
     with pytest.raises(
-        FeedbackError, match="decision of MCDBF must be its own, or given with top= and gamma="
+        FeedbackError,
+        match=r"decision of MCDBF must be its own \(given sets teach set-logit, and with top= and gamma= mc-dbf\)",
     ):
         learner.update(sa.Decision.given(x, [1]), hit=True)
     with pytest.raises(

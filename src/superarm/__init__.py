@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from superarm.data.rows import Row as Row
     from superarm.decisions import Decision as Decision
     from superarm.decisions import Decisions as Decisions
-    from superarm.decisions import Record as Record
+    from superarm.decisions import LoggedDecision as LoggedDecision
     from superarm.label import Labelling as Labelling
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
@@ -44,7 +44,7 @@ _HOMES = {
     "superarm.data.column": ("Column",),
     "superarm.data.columns": ("ColumnWarning", "Columns"),
     "superarm.data.rows": ("Row",),
-    "superarm.decisions": ("Decision", "Decisions", "Record"),
+    "superarm.decisions": ("Decision", "Decisions", "LoggedDecision"),
     "superarm.label": ("Labelling",),
     "superarm.learners": (
         *("AveragedSoftmax", "Banditron", "EPABF", "MCDBF", "MCSLP", "Newtron", "PA", "Perceptron"),

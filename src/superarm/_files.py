@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from superarm.errors import Description, MissingModel, ModelFileError
+from superarm.errors import MissingModel, ModelFileError, Unquoted
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
@@ -148,9 +148,7 @@ def read_model(path: str | PathLike[str] | BinaryIO) -> tuple[dict[str, Any], di
         raise ModelFileError(f"{name} cannot be read: {error.strerror or error}") from error
     except READ_ERRORS as error:
         wanted = "a whole superarm model"
-        raise ModelFileError.must(
-            "content", name, wanted, Description("a foreign or truncated file")
-        ) from error
+        raise ModelFileError.must("content", name, wanted, Unquoted("a foreign or truncated file")) from error
     if not is_model:
         raise ModelFileError.must("format", name, repr(FORMAT), header["format"])
     if version < VERSION:

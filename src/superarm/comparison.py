@@ -35,7 +35,7 @@ class Comparison:
     Attributes:
         data, n_labels: the name of the stream, and how many labels it has.
         n_rows: how many rows the stream has; 0 if it is endless.
-        rounds: of each run.
+        rounds: how many rounds each run has.
         runs: for each learner a Trace for each seed.
     """
 
@@ -168,11 +168,11 @@ def compare(
         learners: names as on the command line (``"mc-dbf:gamma=0.3"``), or learners: these give their
             parameters, and stay as they are.
         stream: where rows and labels come from; or a name, a file or a data frame, as `superarm.simulate` takes.
-        rounds: of each run.
-        set_size: how many labels to show, for learners given by name; of several, those of single labels show one.
+        rounds: how many rounds each run has.
+        set_size: how many labels to show, for learners given by name; those that can only show one show one.
             Left out, as each does by itself: 1, or as many as a promised coverage takes.
         gamma: the share of exploration, for learners given by name; of several, those without one ignore it.
-        seeds: of the runs of each learner, or how many, from 0 on. All learners see the same rows in the same order.
+        seeds: one for each run of a learner, or how many, from 0 on. All learners see the same rows in the same order.
         scaling: how rows reach the weights of all learners that have no ``scaling`` of their own: ``"standard"``,
             each column by its mean and spread, learnt online; ``"unit"``, rows of length 1; ``None``, as each
             learner does by itself (the paper's: unit). The table has a column for it.
@@ -213,10 +213,10 @@ def compare(
 
 
 def usable_options(spec: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return those of the options that a learner has, and its spec does not set; one of single labels shows one."""
+    """Return the options that a learner has and its spec does not set; set_size is 1 where it shows one label."""
     cls, own = parse(spec)
     usable = {name: value for name, value in options.items() if name in parameters(cls) and name not in own}
-    return usable | {"set_size": 1} if cls.single_label and "set_size" in usable else usable
+    return usable | {"set_size": 1} if cls.shows_one_label and "set_size" in usable else usable
 
 
 def _names(given: Sequence[Learner | str], learners: Sequence[Learner]) -> list[str]:

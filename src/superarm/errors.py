@@ -4,7 +4,7 @@ SuperarmError
 ├── InvalidInput      (ValueError)       a parameter, row, label or file content is not what it must be
 ├── FeedbackError     (ValueError)       an answer that cannot be taken: second, foreign, of the wrong kind
 ├── ModelFileError    (ValueError)       a model file that is truncated, foreign, newer, or has no folder
-│   └── MissingModel  (FileNotFoundError)    that is not there
+│   └── MissingModel  (FileNotFoundError)    a model file that does not exist
 ├── MissingData       (OSError)          data that must be fetched first, or cannot be had from here
 ├── WeightsOverflow   (ArithmeticError)  an update was refused because weights would no longer be finite
 └── MissingExtra      (ImportError)      an optional part is not installed
@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 __all__ = [
-    "Description",
     "FeedbackError",
     "InvalidInput",
     "MissingData",
@@ -24,14 +23,15 @@ __all__ = [
     "MissingModel",
     "ModelFileError",
     "SuperarmError",
+    "Unquoted",
     "WeightsOverflow",
     "at_row",
     "must",
 ]
 
 
-class Description(str):
-    """A description of what `must` got: shown as it is, where a value would be quoted."""
+class Unquoted(str):
+    """What `must` got, in words: shown as it is, where a value would be quoted."""
 
     __slots__ = ()
 
@@ -109,17 +109,17 @@ def must(parameter: str, owner: str, expected: str, got: object, *, choices: Ite
         parameter: its name.
         owner: whose it is.
         expected: what it must be.
-        got: the value; or an error, or a `Description` of the value.
+        got: the value; an error; or words about it, `Unquoted`.
         choices: words that may have been meant.
 
     >>> must("gamma", "MCDBF", "in (0, 1]", 1.5)
     'gamma of MCDBF must be in (0, 1], got 1.5'
     >>> must("learner", "superarm", "known", "mc-bdf", choices=["mc-slp", "mc-dbf"])
     "learner of superarm must be known, got 'mc-bdf'; did you mean 'mc-dbf'?"
-    >>> must("X", "PA", "a matrix", Description("shape (3,)"))
+    >>> must("X", "PA", "a matrix", Unquoted("shape (3,)"))
     'X of PA must be a matrix, got shape (3,)'
     """
-    shown = str(got) if isinstance(got, Description | Exception) else repr(got)
+    shown = str(got) if isinstance(got, Unquoted | Exception) else repr(got)
     if "\n" in shown:  # a frame, say
         shown = " ".join(shown.split())
     if len(shown) > 80:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from superarm._types import Array
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 __all__ = ["array_namespace", "posterior", "set_nll", "softmax"]
 
@@ -108,14 +108,14 @@ def _validate(
             "false_yes and false_no", owner, "at least 0, and below 1 together", (false_yes, false_no)
         )
     if isinstance(logits, np.ndarray) and np.isnan(logits).any():
-        raise InvalidInput.must("logits", owner, "numbers", Description("NaN among them"))
+        raise InvalidInput.must("logits", owner, "numbers", Unquoted("NaN among them"))
     if len(logits.shape) != 2:
-        raise InvalidInput.must("logits", owner, "n x k", Description(f"shape {tuple(logits.shape)}"))
+        raise InvalidInput.must("logits", owner, "n x k", Unquoted(f"shape {tuple(logits.shape)}"))
     mask = _shown_mask(xp, logits, shown, owner)
     yes = _to_library(xp, logits, hit if _is_tensor(hit) else _check_hits(hit, owner))
     if tuple(yes.shape) != (logits.shape[0],):
         wanted = f"{logits.shape[0]} answers, one for each row of logits"
-        raise InvalidInput.must("hit", owner, wanted, Description(f"shape {tuple(yes.shape)}"))
+        raise InvalidInput.must("hit", owner, wanted, Unquoted(f"shape {tuple(yes.shape)}"))
     if getattr(logits.dtype, "itemsize", 4) < 4:  # half precision has no `LOG_ZERO`
         logits = logits + xp.zeros_like(logits, dtype=xp.float32)
     return xp, logits, mask, yes if yes.dtype == mask.dtype else yes != 0
@@ -143,12 +143,12 @@ def _shown_mask(xp: Any, logits: Any, shown: Any, owner: str) -> Any:
     shown = _to_library(xp, logits, shown)
     if len(shown.shape) != 2 or shown.shape[0] != n:
         raise InvalidInput.must(
-            "shown", owner, f"n x m, with n = {n}", Description(f"shape {tuple(shown.shape)}")
+            "shown", owner, f"n x m, with n = {n}", Unquoted(f"shape {tuple(shown.shape)}")
         )
     if shown.dtype == (logits == logits).dtype:
         if shown.shape[1] != k:
             wanted = f"n x k of true and false, with k = {k}"
-            raise InvalidInput.must("shown", owner, wanted, Description(f"shape {tuple(shown.shape)}"))
+            raise InvalidInput.must("shown", owner, wanted, Unquoted(f"shape {tuple(shown.shape)}"))
         return shown
     labels = _to_library(xp, logits, np.arange(k))
     return xp.any(shown[:, :, None] == labels[None, None, :], axis=1)

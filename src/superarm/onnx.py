@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.native.cpu import CLIP_LIMIT, CLIP_START, MAX_FEATURE
 from superarm.native.scaling import UnitScaling
 
@@ -39,7 +39,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
         if named:
             got = "text, words, dates or missing values"
         wanted = "plain numbers without missing values, to be exported to ONNX"
-        raise learner.invalid("rows", wanted, Description(got))
+        raise learner.invalid("rows", wanted, Unquoted(got))
     graph = Graph()
     core = copy.deepcopy(learner).ensure_core()  # the original's caches stay as they are
     scores = _scores(graph, core, layout.n_dense)

@@ -16,7 +16,7 @@ from superarm._html import format_rate, sparkline, titled_table
 from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import is_named_rows
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.groups import GroupCoverage, Groups, coverage_by
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ class Trace:
     """The result of a run: mistakes counted at about 200 rounds, evenly spaced in logarithm.
 
     Attributes:
-        learner, data: how they are called.
-        set_size, seed: of the learner; the seed is the stream's, too.
+        learner, data: their names.
+        set_size, seed: the learner's; the stream has the same seed.
         rounds: the checkpoints.
         counts: errors, misses and shown misses up to each checkpoint, a row for each.
         seconds: in the compiled loop.
         scaling: how rows reached the learner's weights.
-        labels_shown: how many, up to each checkpoint.
+        labels_shown: how many labels were shown up to each checkpoint.
         warm_up: rounds at the start that do not count for a promised coverage.
         promised: the coverage that the learner promised, if it did.
         by_label, by_group: coverage and mean size after the warm-up for each label, and for each group of the stream,
@@ -291,7 +291,7 @@ def simulate(
 
 
 def as_stream(source: Stream | Any) -> Stream:
-    """Return a stream as it is, that of a name or a file, or that of a data frame with a column ``label``."""
+    """Return a stream: itself, or of a name, a file, or a data frame with a column ``label``."""
     from superarm.streams import from_frame, open_data
 
     if isinstance(source, str | PathLike):
@@ -300,7 +300,7 @@ def as_stream(source: Stream | Any) -> Stream:
         return from_frame(source)
     if not hasattr(source, "chunks"):
         wanted = "a stream, a name, a file, or a table with a column label; X and y are superarm.streams.Arrays(X, y)"
-        raise InvalidInput.must("stream", "superarm", wanted, Description(f"a {type(source).__name__}"))
+        raise InvalidInput.must("stream", "superarm", wanted, Unquoted(f"a {type(source).__name__}"))
     return source
 
 

@@ -116,9 +116,9 @@ def test_a_rule_takes_one_answer_to_a_decision() -> None:
         rule.update("yes", hit=True)  # type: ignore[arg-type]
     with pytest.raises(FeedbackError, match="must be of this rule"):
         rule.update(sa.Decision.given([1.0], labels=[0, 1]), hit=True)
-    assert rule._core.rule.state()["answers"].tolist() == [1.0]
+    assert rule._core.kernel.state()["answers"].tolist() == [1.0]
     rule.update(second, hit=np.int64(0))  # type: ignore[arg-type]
-    assert rule._core.rule.state()["answers"].tolist() == [2.0]
+    assert rule._core.kernel.state()["answers"].tolist() == [2.0]
 
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda rule: pickle.loads(pickle.dumps(rule))])

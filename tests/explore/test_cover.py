@@ -33,8 +33,8 @@ def rule_at(q: float | None, **parameters: Any) -> Cover:
     rule = Cover(coverage=0.8, warm_up=10**9 if q is None else 0, **parameters)
     rule.decide([0.0] * 6)
     if q is not None:
-        rule._core.rule.state()["thresholds"][0] = q
-    rule._core.rule.state()["draw_state"][:] = 0.0
+        rule._core.kernel.state()["thresholds"][0] = q
+    rule._core.kernel.state()["draw_state"][:] = 0.0
     return rule
 
 
@@ -106,7 +106,7 @@ def test_sets_come_as_often_as_they_should(name: str, q: float | None, uniform: 
     np.testing.assert_allclose(draw.inclusion(), both.diagonal(), atol=1e-9)
     counts: Counter[frozenset[int]] = Counter()
     for _ in range(n):
-        rule._core.rule.state()["draw_state"][:] = 0.0  # the budget of the first round
+        rule._core.kernel.state()["draw_state"][:] = 0.0  # the budget of the first round
         decision = rule.decide(s)
         counts[frozenset(decision.labels)] += 1  # type: ignore[arg-type]
         assert decision.propensity == pytest.approx(chances[frozenset(decision.labels)])  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def test_promise_holds_with_late_answers() -> None:
 @pytest.mark.parametrize("certain", [0.2, 0.5, 1.0])
 def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, answers: float) -> None:
     rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
-    rule._core.rule.state()["draw_state"][:] = answers, 0.2 * answers, certain * answers
+    rule._core.kernel.state()["draw_state"][:] = answers, 0.2 * answers, certain * answers
     decision = rule.decide(probabilities=p)
     beta = min(0.95, 3 * certain**1.5 / (1 + answers / (500 * len(p))))
     share = beta * 0.2 * (answers + 1) / (0.2 * answers)
@@ -186,7 +186,7 @@ def test_what_leaving_out_may_cost_falls_with_doubt_and_time(certain: float, ans
 def test_less_is_left_out_while_more_is_missed_than_is_allowed(recent: float, left: float) -> None:
     """0.2 are allowed."""
     rule, p = rule_at(9.0), [0.5, 0.3, 0.1, 0.05, 0.03, 0.02]
-    state = rule._core.rule.state()
+    state = rule._core.kernel.state()
     state["draw_state"][:] = 1000.0, 200.0, 500.0
     usual = rule.distribution(probabilities=p).inclusion()
     state["recent_misses"][0] = recent

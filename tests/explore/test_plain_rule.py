@@ -257,3 +257,22 @@ def test_an_error_in_on_decided_arrives_with_that_decision(way: str) -> None:
     assert (rule.round, learner.round) == (0, 0)
     rule.fails_in = ""
     calls[way]()
+
+
+def test_an_error_in_on_decided_arrives_with_advance() -> None:
+    rule = Failing()
+    learner = sa.SetLogit(n_labels=3, n_features=2, explore=rule)
+    elsewhere = learner.decide([1.0, 0.0], cursor=learner.cursor())
+    rule.fails_in = "on_decided"
+    with pytest.raises(RuntimeError, match="no clock"):
+        learner.advance(elsewhere)
+
+
+def test_an_error_in_on_feedback_stops_a_list_of_answers() -> None:
+    rule = Failing()
+    learner = sa.SetLogit(n_labels=3, n_features=2, explore=rule)
+    decisions = [learner.decide([1.0, 0.0]) for _ in range(3)]
+    rule.fails_in = "on_feedback"
+    with pytest.raises(RuntimeError, match="no memory"):
+        learner.update_many(decisions, [True] * 3)
+    assert [decision.round in learner.answered for decision in decisions] == [True, False, False]

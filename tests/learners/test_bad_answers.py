@@ -122,12 +122,12 @@ def test_hits_that_are_no_list_are_refused(hits: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("y", "visit"), [([0.5, 1.7], None), ([0, 1], [0.9, 1.2]), (np.array([0, np.nan]), None)]
+    ("y", "order"), [([0.5, 1.7], None), ([0, 1], [0.9, 1.2]), (np.array([0, np.nan]), None)]
 )
-def test_indices_of_a_run_must_be_whole(y: Any, visit: Any) -> None:
+def test_indices_of_a_run_must_be_whole(y: Any, order: Any) -> None:
     learner = sa.SetLogit(n_labels=3, n_features=2)
     with pytest.raises(InvalidInput, match=r"must be (label|row) indices"):
-        learner.run(np.ones((2, 2)), y, visit)
+        learner.run(np.ones((2, 2)), y, order)
     assert learner.run(np.ones((2, 2)), [0.0, 1.0], np.array([1.0, 0.0]))[3] == 2
 
 

@@ -74,7 +74,9 @@ def test_a_logged_decision_of_its_own_top_set_moves_as_its_own_does():
 
 
 def test_mcdbf_refuses_sets_whose_draw_nobody_knows():
-    with pytest.raises(FeedbackError, match=r"its own, or given with top= and gamma="):
+    with pytest.raises(
+        FeedbackError, match=r"must be its own \(given sets teach set-logit, and with top= and gamma="
+    ):
         learner(5, 2).update(sa.Decision.given(X, [0, 1], propensity=0.2), hit=True)
 
 

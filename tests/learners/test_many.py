@@ -81,7 +81,7 @@ def test_eligible_for_all_or_for_each() -> None:
     X, _ = data(30)
     many, single = pair("set-logit")
     some = ["ant", "cat", "eel"]
-    a = many.decide_many(X, eligible=some)
+    a = many.decide_many(X, eligible=iter(some))
     b = [single.decide(x, eligible=some) for x in X]
     assert [d.to_dict() for d in a] == [d.to_dict() for d in b]
     each = [some if i % 2 else ["bee", "dog"] for i in range(30)]

@@ -192,7 +192,7 @@ def test_reported_propensity_is_the_frequency(uniform: float) -> None:
 
     learner = prepared_learner(k=6, d=3, explore="rank", uniform=uniform)
     x = np.array([0.1, 0.2, -0.1], np.float32)
-    rule = learner.core.rule.state()
+    rule = learner.core.kernel.state()
     rule["draw_state"][2], rule["answers"][0] = 300.0, 1e9  # so that what is pending changes nothing
     counts: dict[frozenset[int], int] = {}
     chance: dict[frozenset[int], float] = {}

@@ -12,7 +12,7 @@ from lab_kit import run
 from logged import write_log
 
 import superarm as sa
-from superarm.decisions.record import COLUMNS, LOG_FORMAT
+from superarm.decisions.logged_decision import COLUMNS, LOG_FORMAT
 from superarm.errors import InvalidInput
 from superarm.logs import BadRow, Log, LogColumns, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import LogBatch
@@ -451,9 +451,9 @@ def test_files_that_end_in_one_sentence(tmp_path):
 
 def test_what_hit_may_be():
     made = sa.Decision.given([1.0], [0, 1])
-    from superarm.logs import Record
+    from superarm.logs import LoggedDecision
 
-    assert Record.from_decision(made, hit=np.int64(1)).hit is True
-    assert Record.from_decision(made, hit=np.bool_(False)).hit is False
-    with pytest.raises(InvalidInput, match="hit of Record must be True or False, got 'no'"):
-        Record.from_decision(made, hit="no")
+    assert LoggedDecision.from_decision(made, hit=np.int64(1)).hit is True
+    assert LoggedDecision.from_decision(made, hit=np.bool_(False)).hit is False
+    with pytest.raises(InvalidInput, match="hit of LoggedDecision must be True or False, got 'no'"):
+        LoggedDecision.from_decision(made, hit="no")

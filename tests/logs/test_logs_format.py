@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.logs import BadRow, Log, LogColumns, Record, Writer, summarize
+from superarm.logs import BadRow, Log, LogColumns, LoggedDecision, Writer, summarize
 from superarm.streams import Arrays
 
 NAMES = ["ant", "bee", "cat", "dog"]
@@ -23,7 +23,7 @@ GOOD = "age,income,slot1,slot2,clicked\n30,1.5,red,blue,1\n41,0.25,green,red,0\n
 def row(labels, *, x=None, hit=None, label=None, **summary):
     """A set that somebody else showed."""
     decision = sa.Decision.given(np.ones(2, np.float32) if x is None else x, labels, **summary)
-    return Record.from_decision(decision, hit=hit, label=label)
+    return LoggedDecision.from_decision(decision, hit=hit, label=label)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
@@ -44,7 +44,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
             decision = learner.decide(x, eligible=eligible)
             hit = (None, True, False)[i % 3]
             log.add(decision, hit=hit, id=f"id-{i}", time=float(i), context='{"page": 1}')
-            written.append(Record.from_decision(decision, hit=hit, id=f"id-{i}", time=float(i)))
+            written.append(LoggedDecision.from_decision(decision, hit=hit, id=f"id-{i}", time=float(i)))
         log.add(learner.decide(x), label=every[3])
     assert log.rows == 31
     read = list(Log(tmp_path / f"log.{ending}"))
@@ -56,7 +56,7 @@ def test_what_was_written_comes_back(tmp_path, ending, names, kind):
             assert getattr(one, field) == getattr(two, field), field
         assert two.propensity == pytest.approx(one.propensity)
         assert json.loads(b.context) == {"page": 1}
-        assert b.row_number == number
+        assert b.row_index == number
         if kind == "dense":
             np.testing.assert_allclose(two.x, one.x, rtol=1e-6)
         else:
@@ -188,7 +188,7 @@ def test_a_bad_row_names_its_line_and_field(tmp_path, changes, message):
     with pytest.raises(BadRow, match=message):
         list(Log(path))
     log = Log(path, skip_bad=True)
-    assert [r.row_number for r in log] == [0, 2]
+    assert [r.row_index for r in log] == [0, 2]
     assert log.bad == 1
     assert "row 2" in log.first_bad
 

@@ -12,7 +12,7 @@ import pytest
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore import Dilute, RunnerUp
-from superarm.logs import Log, Policy, Record, Writer, evaluate, is_held_out_row, summarize, train
+from superarm.logs import Log, LoggedDecision, Policy, Writer, evaluate, is_held_out_row, summarize, train
 from superarm.streams import Arrays
 
 K = 6
@@ -52,7 +52,7 @@ def replaced(one, **changes):
     if claims["gamma"] is None:
         claims["top"] = None
     made = sa.Decision.given(old.x, old.drawn, **claims)
-    return Record.from_decision(made, hit=one.hit)
+    return LoggedDecision.from_decision(made, hit=one.hit)
 
 
 def ordered_propensity(one):
@@ -62,13 +62,13 @@ def ordered_propensity(one):
 
 def given(labels, x=None, hit=None, label=None, **details):
     x = np.ones(2, np.float32) if x is None else x
-    return Record.from_decision(sa.Decision.given(x, labels, **details), hit=hit, label=label)
+    return LoggedDecision.from_decision(sa.Decision.given(x, labels, **details), hit=hit, label=label)
 
 
 def test_rows_kept_out_are_no_function_of_the_draws(logged):
     """Their sets look like all sets (with the learner's own numbers they would be the certain ones)."""
     records = list(Log(logged))
-    aside = np.array([is_held_out_row(r.row_number, 0.2) for r in records])
+    aside = np.array([is_held_out_row(r.row_index, 0.2) for r in records])
     inside = np.array([len({*r.decision.labels} & {*r.decision.top}) for r in records])
     assert aside.mean() == pytest.approx(0.2, abs=0.02)
     gap = inside[aside].mean() - inside[~aside].mean()

@@ -20,7 +20,7 @@ from superarm.explore import (
     Uniform,
     distribution_of,
 )
-from superarm.logs import Log, Policy, Record, Writer, evaluate, summarize, train
+from superarm.logs import Log, LoggedDecision, Policy, Writer, evaluate, summarize, train
 from superarm.logs.batches import LogBatch
 from superarm.logs.diagnostics import excess_of_top_labels
 from superarm.logs.hit_rates import HitRateEstimator
@@ -229,7 +229,7 @@ def test_a_log_that_began_with_tied_scores_is_sound_and_a_wrong_one_is_not(strea
         hit = bool(stream.y[i] in decision.labels)
         if learns:
             learner.update(decision, hit=hit)
-        rows.append(Record.from_decision(decision, hit=hit).to_dict())
+        rows.append(LoggedDecision.from_decision(decision, hit=hit).to_dict())
     drawn_wrongly = ("do not look drawn", "propensities are")
     assert not any(what in warning for warning in warnings_of(rows) for what in drawn_wrongly)
     unlogged = {"propensity": None, "ordered_propensity": None}

@@ -222,16 +222,16 @@ def test_bad_numbers_of_curves(bad: Any) -> None:
 def test_several_passes_pay_for_more_curves_and_a_step_that_shrinks() -> None:
     X, y = rings(100)
     learner = made(X, 6)
-    learner.anneal(1.0, 1)
+    learner.prepare_passes(1)
     assert learner.curves is None
-    learner.anneal(1.0, 5)
+    learner.prepare_passes(5)
     learner.run(X, y)
     assert learner.n_random_features == setlogit.CURVES_TRAINED == learner.params["curves"]
-    learner.anneal(0.25, 5)
+    learner.anneal(0.25)
     assert learner.core.step == 0.25 * setlogit.STEP_WITH_CURVES
     learner.run(X, y)
-    learner.anneal(1.0, 5)
+    learner.anneal(1.0)
     assert learner.core.step == setlogit.STEP_WITH_CURVES
     own = made(X, 6, curves=64)
-    own.anneal(1.0, 5)
+    own.prepare_passes(5)
     assert own.curves == 64

@@ -145,7 +145,7 @@ SIZES = [(2, 1), (5, 1), (5, 2), (5, 4), (5, 5), (9, 3), (20, 6), (40, 3), (150,
 
 def core_of(rule: Any, k: int) -> Any:
     core = ScoresCore(k, rule.make_kernel(k, SEED))
-    core.bind(decision_class=Decision, explore_rule=rule, vocabulary=LabelVocabulary(k), id="test")
+    core.bind(decision_class=Decision, rule=rule, vocabulary=LabelVocabulary(k), id="test")
     return core
 
 

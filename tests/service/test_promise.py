@@ -66,12 +66,12 @@ def test_a_promise_in_the_journal(tmp_path):
     assert numbers["superarm_coverage_kept"] == learner.coverage.kept
     assert numbers["superarm_set_size_mean"] == learner.coverage.mean_size
     assert numbers["superarm_coverage_broken"] == 0
-    thresholds = learner.core.rule.state()["thresholds"].copy()
+    thresholds = learner.core.kernel.state()["thresholds"].copy()
     service.close()
 
     service = Service.open(path)  # what was promised goes with the journal
     assert service.meta["coverage"] == 0.9
-    assert (service.projector.learner.core.rule.state()["thresholds"] == thresholds).all()
+    assert (service.projector.learner.core.kernel.state()["thresholds"] == thresholds).all()
     service.close()
     with pytest.raises(SuperarmError, match=r"coverage of superarm serve must be left out or 0.9"):
         Service.open(path, coverage=0.8)
@@ -99,7 +99,7 @@ def test_a_promise_that_cannot_be_kept_is_told(tmp_path):
     )
     rounds(service, 0, 1)
     learner = service.projector.learner
-    learner.core.rule.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
+    learner.core.kernel.state()["tally"][0] = 1500.0, 600.0, 1500.0, 500.0, 0.0
     [trouble] = service.problems()
     assert trouble.startswith("set_size is too small for a coverage of 0.9: 0.600 of 1,500 answers were yes")
     assert "500 of the misses" in trouble

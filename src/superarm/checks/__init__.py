@@ -46,7 +46,7 @@ def run_check(name: str, learner: LearnerFactory, /, **params: Any) -> None:
         labels = {} if "labels" in common else {"n_labels": K}
         arguments = {"n_features": D, **labels, **params, **common}
         cls: Any = learner if isinstance(learner, type) else type(learner(**arguments))
-        size = {} if cls.single_label else {"set_size": 2}
+        size = {} if cls.shows_one_label else {"set_size": 2}
         return learner(**size | arguments)
 
     try:

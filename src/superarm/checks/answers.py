@@ -103,8 +103,8 @@ def given_sets_are_learnt_or_refused(make: LearnerFactory) -> None:
     X, _ = make_data(rounds=1)
     learner = make_trained(make)
     before = fingerprint(learner)
-    given = Decision.given(X[0], labels=[3] if learner.single_label else [3, 1])
-    if not learner.learns_from_given:
+    given = Decision.given(X[0], labels=[3] if learner.shows_one_label else [3, 1])
+    if not learner.learns_from(given):
         with expect_refusal(FeedbackError, "a given set"):
             answer(learner, given, 3)
         expect(fingerprint(learner) == before, "a refused set changed the learner")

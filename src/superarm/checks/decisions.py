@@ -88,7 +88,7 @@ def eligible_and_set_size_are_respected(make: LearnerFactory) -> None:
             expect(decision.propensity == 1.0, "all eligible labels shown, yet not with probability 1")
         answer(learner, decision, eligible[0])
         for size in (1, 3):
-            if learner.single_label and size > 1:
+            if learner.shows_one_label and size > 1:
                 with expect_refusal(InvalidInput, "a larger set"):
                     learner.decide(x, set_size=size)
             else:

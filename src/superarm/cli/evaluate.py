@@ -22,7 +22,7 @@ from superarm.cli.output import (
     print_note,
     print_table,
 )
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 FIGURES = (".html", ".svg", ".png", ".pdf", ".json")
 
@@ -170,7 +170,7 @@ def _rows_to_judge_by(
         holdouts |= {_HeldOut(note["holdout"], note["seed"]) for note in trainings}
         if any(note["holdout"] == 0.0 for note in trainings):
             raise InvalidInput.must(
-                name, source.name, "trained with rows kept out", Description("all rows were learnt")
+                name, source.name, "trained with rows kept out", Unquoted("all rows were learnt")
             )
         trained_logs = {sha for note in trainings for sha in note["logs"]}
         new_logs = [file for sha, file in logs.items() if sha not in trained_logs]

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from superarm.cli.options import AsJson, CustomLearner, Force, JournalArgument, OlderThan, erased_before
 from superarm.cli.output import check_output, print_counts, print_json
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 NOT_COMPARED = "decisions not compared (erased, or their model cannot be rebuilt)"
 
@@ -36,7 +36,7 @@ def backup(
 
     if is_postgres(journal):
         wanted = "a file: a database is backed up by its own pg_dump, or by its replicas (docs/scale.md)"
-        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, Description("a database"))
+        raise InvalidInput.must("JOURNAL", "superarm backup", wanted, Unquoted("a database"))
     result = copy_journal(journal, to)
     if as_json:
         counts = {"events": result.events, "snapshots": result.snapshots}
@@ -269,7 +269,7 @@ def erase(
 
     if is_postgres(journal):
         wanted = "a file: of a shared journal, use the route of any process (superarm change URL erase)"
-        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, Description("a database"))
+        raise InvalidInput.must("JOURNAL", "superarm erase", wanted, Unquoted("a database"))
     before = erased_before(older, id_, "superarm erase", "--id")
     service = Service.open(journal, create=False, learner=learner, trust_clock=trust_clock)
     try:
@@ -278,7 +278,7 @@ def erase(
         if older is not None and service.follower.clock_problem is not None:
             wrong, _, _ = service.follower.clock_problem.partition(":")
             wanted = "given when the clock is right, or with --trust-clock"
-            raise InvalidInput.must("--older", "superarm erase", wanted, Description(wrong))
+            raise InvalidInput.must("--older", "superarm erase", wanted, Unquoted(wrong))
         erasure = Erase(ids=id_ or None, before=before)
         count = service.follower.n_erased(service.call(erasure))
     finally:

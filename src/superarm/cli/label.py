@@ -161,10 +161,10 @@ def label(
 
 def _check_truth(rows: RowsToLabel, labels: list[str] | None, column: str, wanted: str) -> None:
     """Refuse a simulation in which some row has no label, or one that is not among those that may be given."""
-    from superarm.errors import Description, InvalidInput
+    from superarm.errors import InvalidInput, Unquoted
 
     if None in rows.truth:
-        got = Description(f"none in row {rows.truth.index(None) + 1}")
+        got = Unquoted(f"none in row {rows.truth.index(None) + 1}")
         raise InvalidInput.must(column, rows.name, "a label in every row", got)
     distinct = list(dict.fromkeys(rows.truth))
     if labels is None and len(distinct) < 2:

@@ -140,7 +140,7 @@ def change(
 
     Example: **superarm labels change tickets.csv.labels.db --merge "sign in" login**
     """
-    from superarm.errors import Description, InvalidInput
+    from superarm.errors import InvalidInput, Unquoted
     from superarm.label.labelling_journal import LabellingJournal
     from superarm.label.names import list_labels
 
@@ -148,9 +148,7 @@ def change(
     n_given = sum(option is not None for option in options)
     if n_given != 1:
         wanted = "one change at a time: --add, --rename, --merge, --disable, --exclude, --include or --erase"
-        raise InvalidInput.must(
-            "options", "superarm labels change", wanted, Description(f"{n_given} of them")
-        )
+        raise InvalidInput.must("options", "superarm labels change", wanted, Unquoted(f"{n_given} of them"))
     if erase is not None:
         from superarm.label.erase import erase_person
 

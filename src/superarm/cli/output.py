@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
@@ -171,7 +171,7 @@ def check_output(
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))
     if path.is_dir():
-        raise InvalidInput.must(option, owner, "a file", Description(f"the folder {path}"))
+        raise InvalidInput.must(option, owner, "a file", Unquoted(f"the folder {path}"))
     if any(Path(read).exists() and path.resolve() == Path(read).resolve() for read in inputs):
         raise InvalidInput.must(option, owner, "another file than those that are read", str(path))
     if path.exists() and not force:

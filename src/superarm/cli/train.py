@@ -21,7 +21,7 @@ from superarm.cli.output import (
     print_table,
     save_model,
 )
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
     from superarm.learners import Learner
@@ -161,11 +161,11 @@ def _add_labels(model: Learner, labels: list[str] | int | None) -> None:
     new: int | list[str]
     if isinstance(labels, int):
         count = labels
-        got = Description(labels)
+        got = Unquoted(labels)
         new = max(0, labels - model.n_labels)
     else:
         count = len(labels)
-        got = Description(f"{len(labels)} of these")
+        got = Unquoted(f"{len(labels)} of these")
         new = [label for label in labels if model.vocabulary.index_of_text(label) is None]
     if new:
         model.add_labels(new)

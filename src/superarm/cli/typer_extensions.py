@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from superarm.errors import Description, InvalidInput, must
+from superarm.errors import InvalidInput, Unquoted, must
 
 TEXT = ("a text or a number", (str, int, float))  # what an option takes from TOML, if nothing below says more
 TOML_TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
@@ -61,7 +61,7 @@ class Command(TyperCommand):
         counts = Counter(once.get(arg.partition("=")[0]) for arg in given)
         for option, count in counts.items():
             if option is not None and count > 1:
-                raise InvalidInput.must(option, ctx.command_path, "given once", Description(f"{count} times"))
+                raise InvalidInput.must(option, ctx.command_path, "given once", Unquoted(f"{count} times"))
         return super().parse_args(ctx, args)
 
 
@@ -111,9 +111,7 @@ def read_config(context: typer.Context, parameter: typer.CallbackParam, path: Pa
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput.must(
-            "--config", command, "a TOML file", Description(f"{path}: {error}")
-        ) from error
+        raise InvalidInput.must("--config", command, "a TOML file", Unquoted(f"{path}: {error}")) from error
     known = {option.name: option for option in context.command.params if option.name != parameter.name}
     hints = get_type_hints(context.command.callback)
     defaults: dict[str, Any] = {}

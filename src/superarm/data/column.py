@@ -23,7 +23,7 @@ from superarm.data.cells import (
     to_word,
 )
 from superarm.data.rows import FLOAT32_MAX
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 NUMBERS, BOOLEAN, DATES, WORDS, TEXT, VECTOR = KINDS = (
     "numbers",
@@ -108,7 +108,7 @@ class Column:
         if kind == VECTOR:
             vector = parse_vector(value, self.name, owner)
             if len(vector) != self.length:
-                wanted, got = f"a list of {self.length} numbers", Description(f"{len(vector)} numbers")
+                wanted, got = f"a list of {self.length} numbers", Unquoted(f"{len(vector)} numbers")
                 raise InvalidInput.must(f"x[{self.name!r}]", owner, wanted, got)
             return vector
         if isinstance(value, str):
@@ -151,7 +151,7 @@ def infer_value(name: str, value: Cell, owner: str) -> tuple[str, ParsedCell]:
         return TEXT if is_text(value) else WORDS, value or None
     if is_vector(value):
         wanted = "in the first row, or declared (learner.use_columns): a vector needs features of its own"
-        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, Description("a new vector"))
+        raise InvalidInput.must(f"x[{name!r}]", owner, wanted, Unquoted("a new vector"))
     return NUMBERS, check_value(value, name, owner)
 
 

@@ -42,7 +42,7 @@ from superarm.data.inference import MANY_WORDS, column_profiles, select_features
 from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
 from superarm.data.tables import first_cells, named_rows
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int, parameters
 
 INFERENCE_ROWS = 20_000  # the first rows, from which columns are inferred
@@ -207,7 +207,7 @@ class Columns:
             header, _ = read_model(path)
             if header.get("columns") is None:
                 raise InvalidInput.must(
-                    "columns", str(path), "a model of rows with names", Description("numbers alone")
+                    "columns", str(path), "a model of rows with names", Unquoted("numbers alone")
                 )
             return cls.from_dict(header["columns"])
         try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._types import Array, Cell
 from superarm.data.cells import MISSING_WORDS, to_python
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int
 
 Label = Any  # an int, or a name if there are names
@@ -210,7 +210,7 @@ def _whole_or_as_is(value: Any) -> Any:
 def check_ordered(labels: object, owner: str) -> None:
     """Refuse labels in a Python set: its order, and so every draw, would differ in the next process."""
     if isinstance(labels, set | frozenset):
-        got = Description(f"a {type(labels).__name__}, which has none")
+        got = Unquoted(f"a {type(labels).__name__}, which has none")
         raise InvalidInput.must("labels", owner, "in an order, as in a list (sorted(labels) gives one)", got)
 
 

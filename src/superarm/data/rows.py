@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from superarm._types import Array
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.native.rows import RowBlock
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -189,7 +189,7 @@ def _checked_copy(x: Row, n_features: NFeatures, owner: str) -> AnyRow:
     if isinstance(n_features, tuple):
         n_dense, width = n_features
     elif d and width and n_features is not None:
-        got = Description("a dense and a sparse part")
+        got = Unquoted("a dense and a sparse part")
         raise InvalidInput.must("x", owner, f"{n_features} numbers of one kind", got)
     elif n_features is not None:
         n_dense, width = n_features, n_features if width else 0
@@ -210,7 +210,7 @@ def _dense_row(x: Any, length: int | None, owner: str, or_else: str = "") -> Arr
         row = row[0]
     if row.ndim != 1 or length not in (None, len(row)):
         wanted = "a row of numbers" if length is None else f"of length {length}"
-        got = Description(f"shape {row.shape}") if row.ndim else x
+        got = Unquoted(f"shape {row.shape}") if row.ndim else x
         raise InvalidInput.must("x", owner, f"{wanted}{or_else}", got)
     return row
 
@@ -220,7 +220,7 @@ def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, i
     if hasattr(x, "tocsr"):
         rows = as_rows(x, width, owner)
         if len(rows) != 1:
-            raise InvalidInput.must("x", owner, "one row", Description(f"shape {x.shape}"))
+            raise InvalidInput.must("x", owner, "one row", Unquoted(f"shape {x.shape}"))
         return rows.indices.copy(), rows.values.copy(), rows.width
     indices, values = x
     try:
@@ -230,7 +230,7 @@ def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, i
     except (TypeError, ValueError) as error:
         raise InvalidInput.must("x", owner, "a pair of index and value vectors", x) from error
     if index.ndim != 1 or index.shape != value.shape:
-        got = Description(f"shapes {index.shape} and {value.shape}")
+        got = Unquoted(f"shapes {index.shape} and {value.shape}")
         raise InvalidInput.must("x", owner, "index and value vectors of one length", got)
     if width is None:
         width = int(index[-1]) + 1 if len(index) else 1
@@ -250,7 +250,7 @@ def conform_row(row: AnyRow, layout: Layout, owner: str) -> AnyRow:
         n_dense = len(row.dense)
         if n_dense not in (0, layout.n_dense) or row.width > layout.n_sparse:
             wanted = f"{layout.kind}, as its first row was"
-            raise InvalidInput.must("x", owner, wanted, Description(row.layout.kind))
+            raise InvalidInput.must("x", owner, wanted, Unquoted(row.layout.kind))
         dense = row.dense if n_dense else np.zeros(layout.n_dense, np.float32)
         return Row.from_parts(dense, row.indices, row.values, layout.n_sparse)
     if layout.n_dense:
@@ -288,7 +288,7 @@ def as_rows(X: Any, n_features: NFeatures, owner: str, or_else: str = "") -> Row
         wanted = f"a matrix with {n_features} columns"
     widths = width if isinstance(width, tuple) else (width,)
     shapes = " and ".join(str((len(rows), columns)) for columns in widths)
-    raise InvalidInput.must("X", owner, wanted, Description(f"shape {shapes}"))
+    raise InvalidInput.must("X", owner, wanted, Unquoted(f"shape {shapes}"))
 
 
 def _checked_rows(X: Any, n_features: NFeatures, owner: str, wanted: str) -> Rows:
@@ -301,7 +301,7 @@ def _checked_rows(X: Any, n_features: NFeatures, owner: str, wanted: str) -> Row
     if type(X) is tuple and hasattr(X[1], "tocsr") and not hasattr(X[0], "tocsr"):
         dense, sparse = _dense(X[0], owner, wanted), _sparse(X[1], owner)
         if len(dense) != len(sparse[2]) - 1:
-            got = Description(f"{len(dense)} and {len(sparse[2]) - 1} rows")
+            got = Unquoted(f"{len(dense)} and {len(sparse[2]) - 1} rows")
             raise InvalidInput.must("X", owner, "a pair of matrices with as many rows", got)
         return Rows(dense, *sparse)
     if not hasattr(X, "tocsr"):
@@ -332,7 +332,7 @@ def _dense(X: Any, owner: str, wanted: str) -> Array:
     if np.ndim(X) == 0 or (isinstance(X, list) and not X):
         raise InvalidInput.must("X", owner, wanted, X)
     if np.ndim(X) != 2:
-        got = Description(f"shape {np.shape(X)}")
+        got = Unquoted(f"shape {np.shape(X)}")
         raise InvalidInput.must("X", owner, "a matrix with two dimensions", got)
     return dense
 

@@ -25,7 +25,7 @@ from superarm._extras import require_extra
 from superarm._files import READ_ERRORS, file_digest, open_npz
 from superarm._types import Cell, Frame
 from superarm.data.cells import is_named_row
-from superarm.errors import Description, InvalidInput, at_row
+from superarm.errors import InvalidInput, Unquoted, at_row
 from superarm.parameters import existing_file
 
 CHUNK = 4096
@@ -82,7 +82,7 @@ def open_table(
     if not (is_named_rows(source) or (library == "polars" and hasattr(source, "collect_schema"))):
         wanted = "a file, a pandas, Polars or Arrow table, or a list of dicts"
         got = "an empty list" if isinstance(source, list) and not source else type(source).__name__
-        raise InvalidInput.must("table", "superarm", wanted, Description(got))
+        raise InvalidInput.must("table", "superarm", wanted, Unquoted(got))
     names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
     return memory_table(names.get(library, "the table"), lambda: named_rows(source))
 
@@ -117,7 +117,7 @@ def with_matrix(table: Table, path: str | PathLike[str], column: str = "vectors"
     n, width = matrix.shape
     is_sparse = hasattr(matrix, "tocsr")
     if is_sparse and column != "x":
-        raise InvalidInput.must("vectors", str(path), "a dense matrix", Description("a sparse one"))
+        raise InvalidInput.must("vectors", str(path), "a dense matrix", Unquoted("a sparse one"))
 
     def cells(i: int) -> dict[str, Cell]:
         if not is_sparse:
@@ -133,7 +133,7 @@ def with_matrix(table: Table, path: str | PathLike[str], column: str = "vectors"
             yield row if isinstance(row, str) else {**row, **cells(count - 1)}
         if count != n:
             wanted = f"a matrix with as many rows as {table.name}"
-            raise InvalidInput.must(column, str(path), wanted, Description(f"{n} rows"))
+            raise InvalidInput.must(column, str(path), wanted, Unquoted(f"{n} rows"))
 
     def fingerprint() -> str:
         return hashlib.sha256(f"{table.fingerprint()} {file_digest(path)}".encode()).hexdigest()
@@ -379,5 +379,5 @@ def read_matrix(path: str | PathLike[str]) -> Any:
             wanted = "a matrix: an .npy, or an .npz with X or X_data, X_indices, X_indptr, X_shape"
             raise InvalidInput.must("content", str(path), wanted, error) from error
     if len(matrix.shape) != 2:
-        raise InvalidInput.must("content", str(path), "a matrix", Description(f"shape {matrix.shape}"))
+        raise InvalidInput.must("content", str(path), "a matrix", Unquoted(f"shape {matrix.shape}"))
     return matrix

@@ -2,6 +2,6 @@
 
 from superarm.decisions.decision import FORMAT, Decision
 from superarm.decisions.decisions import Decisions
-from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
+from superarm.decisions.logged_decision import COLUMNS, LOG_FORMAT, LoggedDecision
 
-__all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Decisions", "Record"]
+__all__ = ["COLUMNS", "FORMAT", "LOG_FORMAT", "Decision", "Decisions", "LoggedDecision"]

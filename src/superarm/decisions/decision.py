@@ -88,13 +88,13 @@ class Decision(DecisionBase):
             size: how many are shown.
             eligible: an increasing array of indices, or a tuple of labels; ``None`` for all.
             log_propensity: log of the probability of the set.
-            rule: the one that chose, or its record.
+            rule: the rule that chose, or its record.
             draw_log: what the rule wrote down: float64 numbers.
-            round: of the learner or rule; ``None`` for a set that another system chose.
+            round: the round of the learner or rule; ``None`` for a set that another system chose.
             learner: whose decision it is.
             vocabulary: the labels behind the indices.
             row: the row as compiled code reads it, if that is known.
-            n_labels: how many labels there were, where ``vocabulary`` is ``None`` and that is known.
+            n_labels: how many labels there were, if that is known, where ``vocabulary`` is ``None``.
         """
         decision = cls.__new__(cls)
         decision.x, decision.row = x, row
@@ -239,7 +239,7 @@ class Decision(DecisionBase):
         return exp(log_order_probability(order, n, gamma))
 
     def to_dict(self, *, row: bool = True) -> dict[str, Any]:
-        """Return all of it as JSON-ready values; `from_dict` makes a Decision of the same content of them.
+        """Return the decision as JSON-ready values, of which `from_dict` makes one with the same content.
 
         Args:
             row: False leaves out x, where rows are stored in another form.
@@ -315,7 +315,7 @@ def check_sets(
     """Refuse sets of labels that no decision has: compiled code relies on them, and checks nothing.
 
     Args:
-        sets: of labels.
+        sets: the three sets, of labels.
         eligible: the labels that could be shown; ``None`` for all.
         rule: the record of the rule that chose.
         owner: what was given them, for messages.

@@ -15,9 +15,7 @@ from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
 from superarm.decisions.decision import Decision, DecisionSets, check_sets
-from superarm.errors import Description, InvalidInput
-from superarm.native import loops
-from superarm.native.core import Core
+from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
     import polars
@@ -46,30 +44,16 @@ class DrawnSets(NamedTuple):
         """Return some of the rows, by their indices."""
         positions, starts = take_segments(self.starts, rows)
         log_positions, draw_log_starts = take_segments(self.draw_log_starts, rows)
-        return DrawnSets(
-            self.flat[positions],
-            starts,
-            self.sizes[rows],
-            self.log_probs[rows],
-            self.draw_logs[log_positions],
-            draw_log_starts,
-        )
+        flat, draw_logs = self.flat[positions], self.draw_logs[log_positions]
+        return DrawnSets(flat, starts, self.sizes[rows], self.log_probs[rows], draw_logs, draw_log_starts)
 
     @classmethod
     def from_lists(
         cls, sets: Sequence[Array], sizes: Sequence[int], log_probs: Any, logs: Sequence[Array]
     ) -> DrawnSets:
         """Return the columns of a list of sets and of draw logs, one for each row."""
-        flat, starts = flatten(sets, np.intp)
-        draw_logs, draw_log_starts = flatten(logs, np.float64)
-        return cls(
-            flat,
-            starts,
-            np.array(sizes, np.intp),
-            np.array(log_probs, np.float64),
-            draw_logs,
-            draw_log_starts,
-        )
+        numbers = np.array(sizes, np.intp), np.array(log_probs, np.float64)
+        return cls(*flatten(sets, np.intp), *numbers, *flatten(logs, np.float64))
 
 
 class EligibleLabels(NamedTuple):
@@ -128,7 +112,7 @@ class Decisions:
     round: Array
     learner: str | None
     vocabulary: LabelVocabulary
-    records: Array | None = None  # of stored ones: `Decision.rule` of each, as JSON
+    rule_records: Array | None = None  # of stored ones: `Decision.rule` of each, as JSON
 
     def __len__(self) -> int:
         return len(self.draws.sizes)
@@ -150,7 +134,7 @@ class Decisions:
             draws=self.draws.take(rows),
             eligible=None if self.eligible is None else self.eligible.take(rows),
             round=self.round[rows],
-            records=None if self.records is None else self.records[rows],
+            rule_records=None if self.rule_records is None else self.rule_records[rows],
         )
 
     def _one(self, i: int) -> Decision:
@@ -159,7 +143,7 @@ class Decisions:
         round_ = int(self.round[i])
         return Decision.from_parts(
             x=row,
-            row=row if self.records is None else None,  # a stored row is checked when it is learnt from
+            row=row if self.rule_records is None else None,  # a stored row is checked when it is learnt from
             sets=draws.flat[draws.starts[i] : draws.starts[i + 1]],
             size=int(draws.sizes[i]),
             eligible=None if self.eligible is None else self.eligible.of_row(i),
@@ -173,14 +157,14 @@ class Decisions:
 
     def _rule_of(self, i: int) -> Any:
         """Return the rule that chose set i, or its record; ``None`` if it is not known."""
-        return self.rule if self.records is None else json.loads(self.records[i] or "null")
+        return self.rule if self.rule_records is None else json.loads(self.rule_records[i] or "null")
 
     def draws_of(self, rule: Rule) -> DrawnSets:
         """Return the sets, with the draw logs of those alone that a rule of this kind chose."""
-        if self.records is None:
-            own = np.full(len(self), rule.wrote(self.rule))
+        if self.rule_records is None:
+            own = np.full(len(self), rule.is_own_record(self.rule))
         else:
-            own = np.array([rule.wrote(self._rule_of(i)) for i in range(len(self))], bool)
+            own = np.array([rule.is_own_record(self._rule_of(i)) for i in range(len(self))], bool)
         if own.all():
             return self.draws
         all_logs = np.split(self.draws.draw_logs, self.draws.draw_log_starts[1:-1])
@@ -256,7 +240,8 @@ class Decisions:
         columns["set_size"] = draws.sizes
         columns |= {"propensity": self.propensity, "ordered_propensity": self.ordered_propensity}
         columns["log_propensity"] = draws.log_probs
-        records = [json.dumps(d.rule) for d in self] if self.records is None else self.records.tolist()
+        stored = self.rule_records
+        records = [json.dumps(one.rule) for one in self] if stored is None else stored.tolist()
         columns["rule"] = pl.Series("rule", records, dtype=pl.String)
         logs = [
             draws.draw_logs[a:b].tolist()
@@ -305,7 +290,7 @@ class Decisions:
             round=frame["round"].to_numpy().astype(np.int64),
             learner=learner,
             vocabulary=vocabulary,
-            records=frame["rule"].to_numpy(),
+            rule_records=frame["rule"].to_numpy(),
         )
 
     def __repr__(self) -> str:
@@ -314,38 +299,6 @@ class Decisions:
         least = sizes.min(initial=self.set_size)
         shown = f"{least}" if least == self.set_size else f"{least} to {self.set_size}"
         return f"Decisions({len(self)} x {shown} labels, {rounds})"
-
-
-def decide_rows(
-    core: Core, rows: Rows, eligible: EligibleLabels, m: int, coverage: float, kept_rows: Rows | None
-) -> tuple[Decisions, int]:
-    """Decide for many rows in one compiled loop, and move the core if all of them could be decided.
-
-    Args:
-        core: of a learner, or of a rule that is used alone.
-        rows: as the core reads them.
-        eligible: the labels that may be shown.
-        m: how many to show.
-        coverage: that is asked for; 0: the rule's own.
-        kept_rows: the rows that the decisions keep.
-
-    Returns:
-        The decisions, and for how many rows they were made before one failed.
-    """
-    cursor = core.cursor()
-    done, draws = loops.decide_many(core, rows, eligible, m, cursor, coverage)
-    decisions = Decisions(
-        rows=kept_rows,
-        draws=DrawnSets(**draws),
-        eligible=None if eligible.indices is core.all_labels else eligible,
-        rule=core.explore_rule,
-        round=np.arange(core.round, cursor.round),
-        learner=core.id,
-        vocabulary=core.vocabulary,
-    )
-    if done == len(rows):
-        core.move_to(cursor)
-    return decisions, done
 
 
 def _learner_of(frame: Any, owner: str) -> str | None:
@@ -359,7 +312,7 @@ def _learner_of(frame: Any, owner: str) -> str | None:
     learners = frame["learner"].unique().to_list() if "learner" in frame.columns else []
     if missing or frame.is_empty() or len(learners) != 1:
         wanted = "what to_frame gave, of one learner"
-        got = Description(f"no {', '.join(missing)}") if missing else learners
+        got = Unquoted(f"no {', '.join(missing)}") if missing else learners
         raise InvalidInput.must("frame", owner, wanted, got)
     learner: str | None = learners[0]
     return learner

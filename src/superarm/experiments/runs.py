@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.experiments.code_digest import code_digest
 from superarm.learners import Learner
 from superarm.learners.registry import make
@@ -88,7 +88,7 @@ def open_stream(source: str, label: str | None, first_labels: int | None, data_d
     """Return the stream of some data; it is opened once in each process, and again when its content has changed."""
     if content_digest(source) != data_digest:
         raise InvalidInput.must(
-            "content", source, f"the same on every machine ({data_digest})", Description("another")
+            "content", source, f"the same on every machine ({data_digest})", Unquoted("another")
         )
     stream = open_data(source, label=label)
     k = first_labels
@@ -163,7 +163,7 @@ def execute_run(run: Run) -> RunResult | RunFailure:
         learner = run.make_learner(stream)
         if run.code_digest() != run.code:
             wanted = "the same as where the run was started"
-            raise InvalidInput.must("code", "this worker", wanted, Description("other code"))
+            raise InvalidInput.must("code", "this worker", wanted, Unquoted("other code"))
         trace = replace(simulate(learner, stream, run.rounds), by_label=(), by_group=())
         return RunResult(run, trace, stream.n_labels, stream.n_features)
     except Exception as error:  # users write learners: whatever one raises belongs to its run

@@ -161,7 +161,7 @@ class Spec(SpecFile, frozen=True, kw_only=True):
                 axes: GridAxes = self.updated(entry).updated(learner)
                 cls, _ = parse(learner.use)
                 scaling = {} if self.scaling is None else {"scaling": self.scaling}
-                sizes = (1,) if cls.single_label else axes.set_sizes or (None,)
+                sizes = (1,) if cls.shows_one_label else axes.set_sizes or (None,)
                 for m in sizes:
                     for gamma in self._gammas(axes, cls, entry, learner, m, best):
                         for seed in axes.seed_numbers:

@@ -30,7 +30,7 @@ class Boltzmann(Rule):
     """
 
     name = "boltzmann"
-    single_label = True
+    shows_one_label = True
     label_keys = ("order",)
 
     def __init__(self, *, gamma: float = 0.1, alpha: float = 10.0, **common: Unpack[RuleParams]) -> None:

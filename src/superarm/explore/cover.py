@@ -25,7 +25,7 @@ Two things teach, as sets that hold everything do not:
   sum_r p_r^2. Where belief stays spread, misses spent on learning buy little and cost many labels: there T
   must cover what leaving out misses. So that share falls with doubt, and with time; and while more is missed than
   is allowed (recent: misses, a running mean over 500 answers), as a young model underrates what leaving out costs.
-  M, t and C are those of decisions at the rule's own coverage. At another one each decision pays for itself:
+  M, t and C count decisions at the rule's own coverage. At another one each decision pays for itself:
   q_b = min(1, beta alpha / sum_r b_r p_r), with its own sum_r p_r^2 in place of C / t, and t of all.
 
 A learner that is told every label learns from any set: it has no warm-up, and nothing is left out.
@@ -47,10 +47,8 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.errors import InvalidInput
-from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.coverage import Coverage
 from superarm.explore.distributions import SetDistribution
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.leave_out import LABEL_KEYS, leave_out_distribution, leave_out_record
 from superarm.explore.rule import Rule, RuleParams
 from superarm.native.cover import LOG_KEYS, MAX_TARGETS, WRONG_ANSWERS, CoverKernel
@@ -115,11 +113,17 @@ class Cover(Rule):
         if self.false_no + self.false_yes >= 1.0:
             raise self.invalid("false_no", "below 1 - false_yes: else a yes means no", false_no)
 
-    def make_kernel(self, k: int, seed: int) -> CoverKernel:
-        return self.make_kernel_for_learner(k, seed, LearnerTraits())
+    def make_kernel(
+        self, k: int, seed: int, *, full_information: bool = False, none_label: int | None = None
+    ) -> CoverKernel:
+        """Return a new kernel for k labels and draws by ``seed``.
 
-    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> CoverKernel:
-        full_information, none_label = traits
+        Args:
+            k: the number of labels.
+            seed: the seed of every draw.
+            full_information: whether its learner is told every label.
+            none_label: the index of a label that is never shown and may be the truth; ``None`` without one.
+        """
         default_warm_up = 0 if full_information else min(10_000, 400 * k)
         return CoverKernel(
             k,
@@ -167,7 +171,7 @@ class Cover(Rule):
 
     # ------------------------------------------------------------ the promise
 
-    def target_coverage(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
+    def checked_target(self, kernel: CoverKernel, coverage: Any, owner: str) -> float:
         """Return ``coverage``, or the rule's own for ``None``, if ``kernel`` has a threshold for it or room for one.
 
         ``owner`` is whose rule it is, for messages.
@@ -181,7 +185,7 @@ class Cover(Rule):
         return target
 
     def coverage_at(self, kernel: CoverKernel, coverage: float | None, owner: str) -> Coverage:
-        target = self.target_coverage(kernel, coverage, owner)
+        target = self.checked_target(kernel, coverage, owner)
         tally = kernel.tally_at(target)
         answers, noes = tally["answers"], tally["noes_to_all"]
         observed = Coverage(
@@ -208,30 +212,13 @@ class Cover(Rule):
             ):
                 warnings.warn(trouble, stacklevel=3)
 
-    def calibrate(self, kernel: Any, calibration: ThresholdCalibration, round_: int) -> None:
-        """Take the threshold of its own coverage from rows held out, and count these alone; the warm-up is over.
-
-        Args:
-            kernel: the rule in compiled code, which has learnt from all rows.
-            calibration: what the rows held out told.
-            round_: the present round.
-        """
-        counts = {
-            "answers": calibration.answers,
-            "misses": calibration.misses,
-            "shown": calibration.shown,
-            "capped_misses": calibration.capped_misses,
-            "noes_to_all": 0.0,
-        }
-        kernel.calibrate(calibration.threshold, counts, round_)
-
     def observed_coverage(self, coverage: float | None = None) -> Coverage:
         """Return the coverage promised and kept where the rule is used alone; ``coverage`` names another target."""
         if self._core is None and self.labels is None:
             raise self.invalid(
                 "labels", "known (given, or by a first decision): the warm-up depends on them", None
             )
-        kernel: Any = (self._core or self._core_for(len(self.labels or ()))).rule
+        kernel: Any = (self._core or self._core_for(len(self.labels or ()))).kernel
         return self.coverage_at(kernel, coverage, self.owner)
 
 

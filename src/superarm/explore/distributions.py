@@ -81,7 +81,7 @@ class SetDistribution(ABC):
     """The distribution of a set of labels.
 
     Attributes:
-        eligible: the labels that can be shown; a range, if they are all indices from 0 on.
+        eligible: the labels that can be shown; a range where these are all indices from 0 on.
         m: how many are shown; the most of them, where ``sizes_vary``.
     """
 
@@ -175,7 +175,7 @@ class Mixture(SetDistribution):
             self._add(self.eligible, dilute_share)
             self.dilute_share = 0.0
         self.sizes_vary = any(len(labels) != m for labels in self.sets)
-        self.ties = {labels[0]: labels for labels in ties if len(labels) > 1}  # by the first of each
+        self.ties = {labels[0]: labels for labels in ties if len(labels) > 1}  # by the first label of each
         self._first_of_ties = {label: first for first, labels in self.ties.items() for label in labels}
 
     def _add(self, labels: Iterable[Label], probability: float) -> None:

@@ -5,7 +5,7 @@ there are any, fill up; tied labels take each other's places.
 
 The record has ``sums``, the running sums of the probabilities with which ranks are left out; ``next``, the labels that
 fill up; and where labels are tied, ``groups``, how many ranks each group of ties has, and the labels behind the ranks
-that are ``tied`` with the last rank, or if they are fewer, those that are not (``untied``).
+that are ``tied`` with the last rank, or if fewer are not, the ``untied`` ones.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def drawn_intervals(sums: Sequence[float], n_points: int) -> list[tuple[list[int
     """Return which of the intervals between ``sums`` hold u, and with two points u + 1, too.
 
     Returns:
-        For each stretch of u in which they are the same: the numbers of the intervals, and its probability.
+        For each stretch of u that is in the same intervals: their numbers, and the probability of the stretch.
     """
     edges = [0.0, *sums]
     cuts = sorted({0.0, 1.0, *(c - j for c in edges for j in range(n_points) if 0.0 < c - j < 1.0)})

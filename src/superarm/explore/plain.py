@@ -25,7 +25,7 @@ class DrawContext(NamedTuple):
     """The input of `PlainRule.choose`.
 
     Attributes:
-        scores: of the labels that may be shown.
+        scores: a score for each label that may be shown.
         set_size: how many to show; with `sizes_vary`, the most.
         seed, round: what the randomness is a function of.
         draw_state: numbers that deciding moves (`PlainRule.on_decided`); not to be changed here.

@@ -37,7 +37,7 @@ def distribution_of(decision: Decision, labels: Sequence[Label] | None = None) -
     """Return the distribution that a decision was drawn from; ``None`` where its rule was not recorded.
 
     Args:
-        decision: of a learner or a rule, or from a log.
+        decision: what a learner or a rule decided, or a log holds.
         labels: all labels; a decision that was stored has only those it names.
 
     >>> import superarm as sa

@@ -19,11 +19,11 @@ from superarm.data.cells import is_named_row, json_row
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Rows, as_row, as_rows
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import EligibleLabels, decide_rows
+from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError, InvalidInput
 from superarm.explore.coverage import Coverage
+from superarm.explore.decide_rows import decide_rows
 from superarm.explore.distributions import SetDistribution
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.explore.scores import parse_scores
 from superarm.native.core import Cursor, ScoresCore
 from superarm.native.rule import RuleKernel
@@ -50,16 +50,16 @@ class Rule(Parametrised, ABC):
     """
 
     name: ClassVar[str]  # in records and spec files
-    single_label: ClassVar[bool] = False  # its sets have one label
-    promises_coverage: ClassVar[bool] = False  # it has `target_coverage` and `coverage_at`
+    shows_one_label: ClassVar[bool] = False
+    promises_coverage: ClassVar[bool] = False  # it has `checked_target` and `coverage_at`
     sizes_vary: ClassVar[bool] = False  # set_size is the most that it shows, and may be all labels
     label_keys: ClassVar[tuple[str, ...]] = ()  # entries of its record that are lists of labels
 
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("single_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
-        *("make_kernel_for_learner", "distribution_from", "record", "draw_log_from", "target_coverage"),
-        *("wrote", "draw_log_of", "without_promise", "count_answer", "calibrate"),
-        *("coverage_at", "warn_of_promise", "raise_error", "without_label_names", "with_state_of"),
+        *("shows_one_label", "promises_coverage", "sizes_vary", "label_keys", "make_kernel"),
+        *("distribution_from", "record", "draw_log_from", "checked_target", "is_own_record", "draw_log_of"),
+        *("without_promise", "count_answer", "coverage_at", "warn_of_promise"),
+        *("without_label_names", "with_state_of"),
     }
 
     def __init__(
@@ -68,22 +68,23 @@ class Rule(Parametrised, ABC):
         default_size = None if self.sizes_vary else 1
         self.set_size = default_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         self.seed = check_int("seed", self.owner, seed, 0)
-        if self.single_label and self.set_size != 1:
+        if self.shows_one_label and self.set_size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", set_size)
         self.labels = None if labels is None else LabelVocabulary(labels, self.owner).names
         self.id = uuid.uuid4().hex[:16]
         self._core: ScoresCore | None = None  # which decides, where the rule is used alone
-        self._learner_traits = LearnerTraits()
+        self._kernel_args: dict[
+            str, Any
+        ] = {}  # what its learner passes to `make_kernel`, where it continues one
 
     # ------------------------------------------------------------ what a rule defines
 
     @abstractmethod
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
-        """Return a new kernel with room for k labels, for draws by this ``seed``."""
+        """Return a new kernel with room for k labels, for draws by this ``seed``.
 
-    def make_kernel_for_learner(self, k: int, seed: int, traits: LearnerTraits) -> RuleKernel:
-        """Return a new kernel for k labels and draws by ``seed``; it may depend on the ``traits`` of its learner."""
-        return self.make_kernel(k, seed)
+        One that promises a coverage takes from a learner what `Cover.make_kernel` takes.
+        """
 
     @classmethod
     @abstractmethod
@@ -104,7 +105,7 @@ class Rule(Parametrised, ABC):
 
         Args:
             draw_log: what the kernel wrote down.
-            labels: those that could be shown; in ``draw_log`` they are positions among these.
+            labels: the labels that could be shown; ``draw_log`` names a label by its position among them.
         """
         return {**self.to_dict(), **({"draw_log": draw_log.tolist()} if len(draw_log) else {})}
 
@@ -112,7 +113,7 @@ class Rule(Parametrised, ABC):
         """Return the head of the draw log behind a record: all that moves the rule, now or when an answer comes."""
         return np.array(record.get("draw_log", ()), np.float64)
 
-    def wrote(self, record: Rule | dict[str, Any] | None) -> bool:
+    def is_own_record(self, record: Rule | dict[str, Any] | None) -> bool:
         """Return whether a ``record`` of a decision, or the rule behind it, is of its own kind.
 
         Draw logs are read by position: one that another kind of rule wrote must never reach this one.
@@ -125,7 +126,7 @@ class Rule(Parametrised, ABC):
 
         It is empty if another rule chose the set, and for one that another system chose, unless gamma is all of it.
         """
-        if not self.wrote(decision._rule) or (decision.round is None and decision.gamma is None):
+        if not self.is_own_record(decision._rule) or (decision.round is None and decision.gamma is None):
             return np.zeros(0)
         if decision.vocabulary is not None:  # it is live, or one of many that were stored
             return np.frombuffer(decision.draw_log)
@@ -142,8 +143,8 @@ class Rule(Parametrised, ABC):
     def count_answer(self, kernel: Any, draw_log: Array, hit: bool, label: int) -> None:
         """Count an answer, ``hit`` or ``label`` (-1 if unknown), for the promise in ``draw_log``, in ``kernel``."""
 
-    def target_coverage(self, kernel: Any, coverage: float | None, owner: str) -> float:
-        """Return what ``kernel`` is asked for where ``coverage`` is promised: 0 by a rule without a promise.
+    def checked_target(self, kernel: Any, coverage: float | None, owner: str) -> float:
+        """Return the coverage to ask ``kernel`` for, checked: 0 for a rule without a promise, which refuses any.
 
         ``None`` is the rule's own; ``owner`` is whose rule it is, for messages.
         """
@@ -161,12 +162,6 @@ class Rule(Parametrised, ABC):
     def warn_of_promise(self, kernel: Any) -> None:
         """Warn once, after answers, of a promise that ``kernel`` cannot keep."""
         return  # most rules promise nothing
-
-    def raise_error(self, kernel: RuleKernel) -> None:
-        """Raise what a rule in plain Python has raised in compiled code, which ``kernel`` has kept."""
-        error = kernel.take_error()
-        if error is not None:
-            raise error
 
     # ------------------------------------------------------------ parameters
 
@@ -199,7 +194,7 @@ class Rule(Parametrised, ABC):
     def __getstate__(self) -> dict[str, Any]:
         core, state = self._core, None
         if core is not None:
-            kernel_state = {name: array.copy() for name, array in core.rule.state().items()}
+            kernel_state = {name: array.copy() for name, array in core.kernel.state().items()}
             state = core.k, kernel_state, core.rounds()
         return {**vars(self), "_core": state}
 
@@ -215,13 +210,13 @@ class Rule(Parametrised, ABC):
         copied.__setstate__(copied.__getstate__() | {"labels": None})
         return copied
 
-    def with_state_of(self, kernel: RuleKernel, round_: int, traits: LearnerTraits) -> Self:
+    def with_state_of(self, kernel: RuleKernel, round_: int, kernel_args: dict[str, Any]) -> Self:
         """Return a copy for label indices that continues from a learner's ``kernel``, at round ``round_``.
 
-        ``traits`` are those of the learner.
+        ``kernel_args`` are what the learner passes to `make_kernel`, beside k and seed.
         """
         copied = self.without_label_names()
-        copied._learner_traits = traits
+        copied._kernel_args = kernel_args
         copied._core = copied._make_core(kernel.k, kernel.state())
         copied._core.round = round_
         return copied
@@ -290,7 +285,6 @@ class Rule(Parametrised, ABC):
         if rows is not None and len(rows) != len(s):
             raise self.invalid("x", f"{len(s)} rows, as scores has", len(rows))
         decisions, _ = decide_rows(core, Rows(s), EligibleLabels(indices), m, target, rows)
-        self.raise_error(core.rule)
         return decisions
 
     def distribution(
@@ -333,15 +327,13 @@ class Rule(Parametrised, ABC):
         row, sets = np.zeros(core.k, np.float32), decision.sets_among(core.vocabulary, owner)
         log = self.draw_log_of(decision).tobytes()
         core.update(decision, row, core.all_labels, sets, log, hit=bit, label=-1, likelihood=None)
-        self.raise_error(core.rule)
-        self.warn_of_promise(core.rule)
+        self.warn_of_promise(core.kernel)
 
     def _decide(
         self, core: ScoresCore, s: Array, eligible: Array, m: int, target: float, at: Cursor | None = None
     ) -> Decision:
-        """Return a Decision without a row; raise what a rule in plain Python has raised."""
+        """Return a Decision without a row."""
         decision: Decision = core.decide(s, None, eligible, m, at, target)
-        self.raise_error(core.rule)
         decision.row = None  # that was the scores
         return decision
 
@@ -351,16 +343,16 @@ class Rule(Parametrised, ABC):
         if core is None:
             core = self._core = self._make_core(k)
         elif core.k != k:
-            core = self._core = self._make_core(k, core.rule.state(), core.rounds())
+            core = self._core = self._make_core(k, core.kernel.state(), core.rounds())
         return core
 
     def _make_core(self, k: int, kernel_state: Any = None, rounds: Any = None) -> ScoresCore:
-        """Return a new core for k scores; the state of its kernel and its rounds may be those of another one."""
-        core = ScoresCore(k, self.make_kernel_for_learner(k, self.seed, self._learner_traits))
+        """Return a new core for k scores, with the kernel state and the rounds of an older one if they are given."""
+        core = ScoresCore(k, self.make_kernel(k, self.seed, **self._kernel_args))
         vocabulary = LabelVocabulary(k if self.labels is None else list(self.labels))
-        core.bind(decision_class=Decision, explore_rule=self, vocabulary=vocabulary, id=self.id)
+        core.bind(decision_class=Decision, rule=self, vocabulary=vocabulary, id=self.id)
         if kernel_state is not None:
-            core.rule.restore(kernel_state)
+            core.kernel.restore(kernel_state)
         if rounds is not None:
             core.restore_rounds(rounds)
         return core
@@ -387,11 +379,11 @@ class Rule(Parametrised, ABC):
                 raise self.invalid("eligible", "distinct labels, at least one", eligible)
         size = self.set_size if set_size is None else check_int("set_size", self.owner, set_size, 1)
         size = k if size is None else size
-        if self.single_label and size != 1:
+        if self.shows_one_label and size != 1:
             raise self.invalid("set_size", "1 (it knows no larger sets)", size)
         if size > k:
             raise self.invalid("set_size", f"at most {k}, as there are labels", size)
-        target = self.target_coverage(core.rule, coverage, self.owner)
+        target = self.checked_target(core.kernel, coverage, self.owner)
         return core, s, indices, min(size, len(indices)), target
 
 

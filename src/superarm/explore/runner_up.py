@@ -15,7 +15,7 @@ is shown in place of the top one with probability q p_r (p_r / p_1)^w.
 M sums what leaving out at q = 1 would have cost, sum_r b_r (p_r - p_{m+1}): exploring costs of the
 order of sqrt(n t) misses whatever the data, and explore = 1 has no budget (q = 1).
 
-Labels with equal scores are ranked at random (native/leave_out.pyx). Before the first answer that is all of them.
+Labels with equal scores are ranked at random (native/leave_out.pyx). Before the first answer all labels are tied.
 In a batch, sets that are still unanswered count as asked: with ``pending`` of them (at most 300; each
 answer halves them) and ``answers`` so far, labels whose p differ by less than the factor
 1 + pending / answers are tied. Where every answer comes at once, pending is 0.
@@ -50,7 +50,7 @@ EXPLORE_PRESETS = {"show": 0.0, "balanced": 0.5, "rank": 1.0}
 
 
 def check_explore(explore: Any, owner: str) -> float:
-    """Return the number that ``explore`` stands for: of a preset, or the number itself."""
+    """Return the number that ``explore`` is, or that its word stands for."""
     known = explore in EXPLORE_PRESETS if isinstance(explore, str) else isinstance(explore, int | float)
     if not known or isinstance(explore, bool):
         wanted = "'show', 'balanced', 'rank', a number in [0, 1] or a rule"

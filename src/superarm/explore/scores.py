@@ -9,7 +9,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 SUM_TOLERANCE = 0.01  # probabilities may be off by so much in sum: files have few digits
 
@@ -26,7 +26,7 @@ def parse_scores(owner: str, scores: Any, probabilities: Any, ndim: int) -> Arra
     if {s.ndim, ndim} == {1, 2}:
         row, matrix = "one row of numbers (decide_many takes a matrix)", "a matrix (decide takes one row)"
         wanted = row if ndim == 1 else matrix
-        raise InvalidInput.must(what, owner, wanted, Description(f"shape {s.shape}"))
+        raise InvalidInput.must(what, owner, wanted, Unquoted(f"shape {s.shape}"))
     if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
         raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
     return (s if probabilities is None else log_scores(s, owner)).astype(np.float32)

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.http.http_errors import HttpError
 from superarm.http.request import Request
 from superarm.http.watched_files import WatchedFiles
@@ -95,10 +95,10 @@ class Tokens:
             if len(words) != 2 or self.role_of(words[0]) is None:
                 # the line itself may be a secret
                 got = "another first word" if len(words) == 2 else f"{len(words)} words"
-                raise InvalidInput.must(f"line {number}", str(file), self.line_format, Description(got))
+                raise InvalidInput.must(f"line {number}", str(file), self.line_format, Unquoted(got))
             if names.setdefault(self._digest(words[1]), words[0]) != words[0]:
                 wanted = "a token that no other line has"
-                raise InvalidInput.must(f"line {number}", str(file), wanted, Description("one given before"))
+                raise InvalidInput.must(f"line {number}", str(file), wanted, Unquoted("one given before"))
         if not names:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
         self._names = names
@@ -106,7 +106,7 @@ class Tokens:
     def _digest(self, token: str) -> bytes:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
             wanted = "at least 16 visible ASCII characters"
-            raise InvalidInput.must("token", self.owner, wanted, Description("a weaker one"))
+            raise InvalidInput.must("token", self.owner, wanted, Unquoted("a weaker one"))
         return sha256(token.encode()).digest()
 
 
@@ -157,7 +157,7 @@ class AccessControl:
         request.check_host()
         if not self._requests.allows(request.address):
             wanted = f"at most {self._requests.rate:g} a second"
-            raise HttpError.must("rate", "requests", wanted, Description("more"), status=429)
+            raise HttpError.must("rate", "requests", wanted, Unquoted("more"), status=429)
         if not self.tokens.required:
             self._check_loopback(request)
             return ""
@@ -176,7 +176,7 @@ class AccessControl:
         if name is None:
             if not self._failed_auths.allows(request.address):
                 wanted = f"at most {MAX_FAILED_AUTH_RATE:g} a second without a valid token"
-                raise HttpError.must("authorization", "requests", wanted, Description("more"), status=429)
+                raise HttpError.must("authorization", "requests", wanted, Unquoted("more"), status=429)
             message = "authorization of request must be 'Bearer' and a token of this service"
             raise HttpError(message, field="authorization", status=401)
         if self.tokens.role_of(name) not in roles:

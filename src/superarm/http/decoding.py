@@ -11,7 +11,7 @@ import msgspec
 
 from superarm._validation import ANY_KEY, KeyPath, format_path, parse_fault
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.http.http_errors import HttpError
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def decode_body(decoder: msgspec.json.Decoder[T], body: bytes | msgspec.Raw) -> 
         raise HttpError.must("body", "request", "JSON", error, status=400) from None
     except RecursionError:
         raise HttpError.must(
-            "body", "request", "JSON of a sane depth", Description("a deeper one"), status=400
+            "body", "request", "JSON of a sane depth", Unquoted("a deeper one"), status=400
         ) from None
 
 

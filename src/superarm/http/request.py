@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.http.http_errors import HttpError
 
 Scope = MutableMapping[str, Any]
@@ -95,7 +95,7 @@ class Request:
         version = self.scope.get("http_version", "1.1")
         hosts = [name for name, _ in self.scope["headers"]].count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
-            raise HttpError.must("host", "request", "given once", Description(f"{hosts} of them"), status=400)
+            raise HttpError.must("host", "request", "given once", Unquoted(f"{hosts} of them"), status=400)
 
     def check_json_body(self) -> None:
         """Refuse a body that is compressed, or is not declared to be JSON."""
@@ -134,7 +134,7 @@ async def read_body(request: Request, receive: Receive, max_bytes: int) -> bytes
         fits = len(body) <= max_bytes
         if fits and not message.get("more_body"):
             return bytes(body)
-    raise HttpError.must("body", "request", f"at most {max_bytes:,} bytes", Description("more"), status=413)
+    raise HttpError.must("body", "request", f"at most {max_bytes:,} bytes", Unquoted("more"), status=413)
 
 
 async def send_response(request: Request, response: Response, send: Send) -> None:

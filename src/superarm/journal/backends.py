@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from superarm._types import JsonObject
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.store import JournalStore, Snapshot
 
 # also within blanks or quotes, as variables of an environment may have them
@@ -27,7 +27,7 @@ def is_postgres(journal: object) -> bool:
         return True
     if UNSUPPORTED_URL.search(text):
         wanted = "a file, or an address such as postgresql://user@host:5432/name, without blanks or quotes around it"
-        raise InvalidInput.must("journal", "superarm", wanted, Description("another kind of address"))
+        raise InvalidInput.must("journal", "superarm", wanted, Unquoted("another kind of address"))
     return False
 
 

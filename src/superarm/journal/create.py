@@ -14,7 +14,7 @@ from typing import Any
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
 from superarm.data.labels import LabelVocabulary
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.explore.cover import check_coverage
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.snapshots import made_by, model_bytes
@@ -117,7 +117,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:
         raise InvalidInput.must(
-            "--columns", "superarm serve", f"left out: {model} has its own", Description("a file")
+            "--columns", "superarm serve", f"left out: {model} has its own", Unquoted("a file")
         )
     learner = _with_sizes(learner, options)
     fixed = _fixed_by(learner)
@@ -170,7 +170,7 @@ def _has_default_uniform(cls: type[Learner], given: JsonObject) -> bool:
 def check_is_service_journal(meta: JsonObject) -> None:
     """Refuse a journal that is not a service's."""
     if meta["kind"] != "service":
-        got = Description(f"that of a {meta['kind']}")
+        got = Unquoted(f"that of a {meta['kind']}")
         raise JournalMismatch.must(
             "journal", "superarm", "that of a service (superarm labels reads others)", got
         )

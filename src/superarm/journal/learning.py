@@ -22,7 +22,7 @@ def apply_decision(learner: Learner, event: Event) -> None:
         inputs.encode_row(row)  # a first row fixes the layout, and new names get their features
     core = learner.ensure_core()
     core.count_round(body.round)
-    if rule.wrote(body.rule):
+    if rule.is_own_record(body.rule):
         core.advance(rule.draw_log_from(body.rule))
 
 

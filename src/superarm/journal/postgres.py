@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any
 
 from superarm._types import JsonObject
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.journal.clock import DatabaseClock
 from superarm.journal.errors import JournalLocked, JournalMismatch, JournalUnavailable, OtherEventsFirst
 from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
@@ -156,7 +156,7 @@ class PostgresStore(JournalStore):
             ).fetchone() or [False]
         if not is_alone:
             connection.close()
-            got = Description(f"{self.name}, which another one has")
+            got = Unquoted(f"{self.name}, which another one has")
             raise JournalLocked.must("journal", "superarm", "used by one process", got)
         self._lock_connection = connection
 

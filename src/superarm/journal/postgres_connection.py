@@ -11,7 +11,7 @@ from typing import Any
 
 from superarm._extras import require_extra
 from superarm._types import JsonObject
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.backends import redacted
 from superarm.journal.errors import JournalFull, JournalMismatch, JournalUnavailable
 
@@ -117,7 +117,7 @@ def database_errors(address: object) -> Iterator[None]:
         wanted = "a superarm journal (superarm serve with --labels makes one)"
         raise JournalMismatch.must("journal", "superarm", wanted, str(address)) from error
     except psycopg.errors.InsufficientPrivilege as error:
-        reason = Description(str(error).splitlines()[0])
+        reason = Unquoted(str(error).splitlines()[0])
         raise JournalMismatch.must(
             "role", "superarm", "one that may do this (docs/scale.md)", reason
         ) from error

@@ -10,7 +10,7 @@ rounds      a sequence that hands out blocks of rounds
 
 from __future__ import annotations
 
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.statements import FORMAT, TABLES, check_format_number
@@ -75,7 +75,7 @@ def check_database(connection: Connection, address: object) -> bool:
     if encoding is None or encoding[0] != "UTF8":
         wanted = "one that can hold every text: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
         raise JournalMismatch.must(
-            "database", "superarm", wanted, Description(f"{encoding and encoding[0]} in {address}")
+            "database", "superarm", wanted, Unquoted(f"{encoding and encoding[0]} in {address}")
         )
     table = connection.execute("SELECT to_regclass('superarm.format')").fetchone()
     if table is None or table[0] is None:

@@ -200,7 +200,7 @@ class Projector:
             learner = self.learner
             log = learner.rule.draw_log_of(record.decision.to_decision(learner.id))
             index = -1 if label is None else self.labels.index(label)
-            learner.rule.count_answer(learner.ensure_core().rule, log, event.body.hit, index)
+            learner.rule.count_answer(learner.ensure_core().kernel, log, event.body.hit, index)
         learns = self.was_learnt(record)
         refusal = self._learn(event, record, label) if learns else None
         if refusal is not None:

@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.journal.errors import (
     JournalError,
     JournalFull,
@@ -93,7 +93,7 @@ class FileLock:
     def __init__(self, journal: Path) -> None:
         if journal.is_file() and journal.stat().st_nlink > 1:  # the lock goes by the name
             wanted = "a file with one name: two processes could hold it by different ones"
-            got = Description(f"{journal}, which has hard links")
+            got = Unquoted(f"{journal}, which has hard links")
             raise JournalLocked.must("journal", "superarm", wanted, got)
         try:
             self._file = os.open(sibling(journal, ".lock"), os.O_RDWR | os.O_CREAT, PRIVATE_FILE)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from orjson import dumps
 
 from superarm._types import JsonObject
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.journal.errors import JournalMismatch
 from superarm.journal.events import ANSWER, digest
 
@@ -72,7 +72,7 @@ def check_format_number(number: int, journal: object) -> None:
         return
     newer = number > FORMAT
     hint = "install a newer superarm" if newer else "use the superarm that made it, or export with it"
-    got = Description(f"format {number} in {journal}")
+    got = Unquoted(f"format {number} in {journal}")
     raise JournalMismatch.must("journal", "superarm", f"of format {FORMAT} ({hint})", got)
 
 

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from superarm._types import Cell, JsonObject
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.http.access import PERSON, Tokens
 from superarm.http.listener import Listener, check_exposure
 from superarm.http.pages import load_page
@@ -239,5 +239,5 @@ def _checked_keys(changed: Mapping[str, str]) -> dict[str, str]:
         together = "".join(keys[action] for action in (*answers, "skip", "undo", "search"))
         for key in together:
             if together.count(key) > 1:
-                raise InvalidInput.must("--keys", OWNER, "distinct", Description(f"{key} twice"))
+                raise InvalidInput.must("--keys", OWNER, "distinct", Unquoted(f"{key} twice"))
     return keys

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from superarm._files import JOURNAL_SIDECARS, atomic_path, delete_leftovers, discard
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -23,9 +23,7 @@ def erase_person(journal: str | Path, person: str) -> int:
     """
     if is_postgres(journal):
         wanted = "a file (in a database, exclude the person)"
-        raise InvalidInput.must(
-            "JOURNAL", "superarm labels change --erase", wanted, Description("a database")
-        )
+        raise InvalidInput.must("JOURNAL", "superarm labels change --erase", wanted, Unquoted("a database"))
     LabellingJournal(journal, read_only=True).close()  # refuses what is no labelling
     path = Path(journal).resolve()
     with closing(open_store(path)) as old:

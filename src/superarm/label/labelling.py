@@ -13,7 +13,7 @@ import numpy as np
 from superarm._types import Frame, JsonObject
 from superarm.data.column import ColumnKinds
 from superarm.data.labels import Label, to_label
-from superarm.errors import Description, FeedbackError, InvalidInput
+from superarm.errors import FeedbackError, InvalidInput, Unquoted
 from superarm.journal.events import AnswerBody
 from superarm.label.answers import Answer, is_hit, mentioned_labels
 from superarm.label.labelling_journal import LabellingJournal
@@ -211,7 +211,7 @@ class Labelling(LabellingResults):
         n_given = [label is not None, none, yes is not None].count(True)
         if n_given != 1:
             raise FeedbackError.must(
-                "answer", OWNER, "one of label=, none=True, yes=", Description(f"{n_given} of them")
+                "answer", OWNER, "one of label=, none=True, yes=", Unquoted(f"{n_given} of them")
             )
         self._reply(question, Reply(None if label is None else self._name_of(label), none, yes), by)
 
@@ -275,7 +275,7 @@ class Labelling(LabellingResults):
                 self._check_live(name)
             if not mentioned:
                 raise InvalidInput.must(
-                    "answer", OWNER, "one with label or labels", Description(f"neither, for row {row}")
+                    "answer", OWNER, "one with label or labels", Unquoted(f"neither, for row {row}")
                 )
             body.hit = is_hit(body)
             if item not in known:

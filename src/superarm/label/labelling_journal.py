@@ -19,7 +19,7 @@ from msgspec import Struct, ValidationError, convert, field
 from msgspec.structs import asdict, replace
 
 from superarm._types import Frame, JsonObject
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.backends import create_journal, is_postgres, journal_exists, open_store
 from superarm.journal.errors import JournalMismatch, JournalUnavailable
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, AnswerBody, Event
@@ -81,7 +81,7 @@ def read_settings(store: JournalStore) -> tuple[LabellingSettings, list[str] | N
     meta = store.meta()
     keys = None
     if meta.get("kind") != KIND:
-        got = Description(f"that of a {meta.get('kind')}")
+        got = Unquoted(f"that of a {meta.get('kind')}")
         raise JournalMismatch.must("journal", "superarm label", "the journal of a labelling", got)
     for event in store.changes():
         if event.body["what"] == "settings":

@@ -8,7 +8,7 @@ from unicodedata import category
 
 from superarm.data.cells import MISSING_WORDS
 from superarm.data.labels import check_ordered, parse_label
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 
 OWNER = "Labelling"  # whose parameters are at fault, in messages
 TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
@@ -66,7 +66,7 @@ def check_labels(labels: Sequence[str]) -> list[str]:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         wanted = "distinct names, also without spaces around them"
-        raise InvalidInput.must("labels", OWNER, wanted, Description(f"{repeated[0]!r} twice"))
+        raise InvalidInput.must("labels", OWNER, wanted, Unquoted(f"{repeated[0]!r} twice"))
     if len(names) < 2:
         raise InvalidInput.must("labels", OWNER, "at least two names", names)
     return names

@@ -10,7 +10,7 @@ import numpy as np
 from superarm._extras import require_extra
 from superarm._types import Frame, JsonObject
 from superarm.decisions import Decision
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.label.answers import NO_LABEL, AnswerTable
 from superarm.label.error_estimator import ErrorEstimator
 from superarm.label.labelling_journal import LabellingSettings
@@ -254,7 +254,7 @@ class LabellingResults:
         labelled = np.array([item for item, label in enumerate(labels) if label is not None], np.int64)
         if not len(labelled):
             raise InvalidInput.must(
-                "rows", self.rows.name, "labelled, at least some, for a model", Description("no label")
+                "rows", self.rows.name, "labelled, at least some, for a model", Unquoted("no label")
             )
         random = np.random.default_rng(self.settings.seed)
         for _ in range(passes):

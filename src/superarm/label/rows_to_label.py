@@ -21,7 +21,7 @@ from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
 from superarm.data.rows import Rows
 from superarm.data.tables import TABLES, open_table, read_matrix
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.label.item_keys import bytes_of_row, key_of_bytes, key_of_cells
 from superarm.label.names import MAX_LISTED, label_warnings, sort_labels
 from superarm.label.pictures import MEDIA_TYPES, Picture, load_picture, pixel_features
@@ -151,9 +151,7 @@ class RowsToLabel:
             wanted = (
                 f"a table without {', '.join(EXPORT_COLUMNS)} (labels that were only accepted are a model's)"
             )
-            raise InvalidInput.must(
-                "rows", name, wanted, Description("what superarm labels export has written")
-            )
+            raise InvalidInput.must("rows", name, wanted, Unquoted("what superarm labels export has written"))
         columns = [column for column in content if column not in (label, answers)]
         n = len(next(iter(content.values()), ()))
         return cls(
@@ -187,7 +185,7 @@ class RowsToLabel:
         texts = [file for file in visible if file.suffix.lower() == ".txt"]
         if bool(pictures) == bool(texts):
             wanted = f"pictures ({', '.join(MEDIA_TYPES)}) or texts (.txt)"
-            raise InvalidInput.must("folder", str(path), wanted, Description("both" if texts else "neither"))
+            raise InvalidInput.must("folder", str(path), wanted, Unquoted("both" if texts else "neither"))
         n_rows = len(pictures or texts)
         matrix = None if vectors is None else _read_vectors(Path(vectors), n_rows, str(path))
         rows = (
@@ -204,7 +202,7 @@ class RowsToLabel:
             files = [file for file in files if pixels[file] is not None]
             unreadable = [str(file.relative_to(folder)) for file in pixels if pixels[file] is None]
             if not files:
-                got = Description(f"{len(unreadable)} broken")
+                got = Unquoted(f"{len(unreadable)} broken")
                 raise InvalidInput.must("pictures", str(folder), "some that can be read", got)
             vectors = np.array([pixels[file] for file in files])
         cells: list[dict[str, Cell]] = [{"picture": str(file.relative_to(folder))} for file in files]
@@ -308,7 +306,7 @@ def _find_columns(cells: list[dict[str, Cell]], name: str, kinds: ColumnKinds | 
     if len(columns):
         return columns
     got = ", ".join(f"{column} ({reason})" for column, reason in columns.left_out.items()) or "no column"
-    raise InvalidInput.must("rows", name, "a table with at least one feature", Description(got))
+    raise InvalidInput.must("rows", name, "a table with at least one feature", Unquoted(got))
 
 
 def _label_names(cells: list[Cell]) -> list[str | None]:
@@ -330,7 +328,7 @@ def _decode(content: bytes, file: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wanted = "UTF-8 (convert it, or take it out of the folder)"
-        got = Description(f"byte {error.object[error.start]:#04x} at {error.start:,}")
+        got = Unquoted(f"byte {error.object[error.start]:#04x} at {error.start:,}")
         raise InvalidInput.must("text", str(file), wanted, got) from error
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.decisions import Decision
 from superarm.decisions.decision import DecisionSets
-from superarm.errors import Description, FeedbackError
+from superarm.errors import FeedbackError, Unquoted
 from superarm.learners.failures import update_error
 from superarm.learners.locking import takes_turns
 from superarm.parameters import as_bit
@@ -64,16 +64,17 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
         shown = f"hit={hit!r}, label={label!r}"
         if likelihood is not None:
             shown += ", likelihood=..."
-        raise FeedbackError.must("feedback", owner, wanted, Description(shown))
+        raise FeedbackError.must("feedback", owner, wanted, Unquoted(shown))
     if kinds == ["hit"] and as_bit(hit) is None:
         raise FeedbackError.must("hit", owner, "True or False", hit)
     if decision.round is None:
         if not learner.learns_from(decision):
-            raise FeedbackError.must("decision", owner, learner.accepted_decisions, decision)
+            wanted = "its own (given sets teach set-logit, and with top= and gamma= mc-dbf)"
+            raise FeedbackError.must("decision", owner, wanted, decision)
         again = learner.id in decision.learnt_by
     else:
         if decision.learner != learner.id or decision.round >= learner.round:
-            whose = Description(f"one of learner {decision.learner}, round {decision.round}")
+            whose = Unquoted(f"one of learner {decision.learner}, round {decision.round}")
             raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
         again = decision.round in learner.answered
     if again:

@@ -15,7 +15,7 @@ class AveragedSoftmax(LikelihoodLearner):
     """SetLogit's update with every label told: the ceiling for learners of bits.
 
     Args:
-        seed: of the curves, and of the draws of ``explore``.
+        seed: the seed of the curves, and of the draws of ``explore``.
         coverage: show as few labels as needed so that the right one is among them so often, 0.95 say
             (docs/coverage.md). ``learner.coverage`` tells what was kept.
         explore: by default the best labels are shown; else as `SetLogit` has it: a word, a number, or a rule.

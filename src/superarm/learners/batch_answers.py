@@ -10,7 +10,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
-from superarm.errors import Description, FeedbackError
+from superarm.errors import FeedbackError, Unquoted
 from superarm.learners.answers import checked_answer, ineligible_label, learn
 from superarm.learners.failures import update_error
 from superarm.learners.locking import takes_turns
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class AnswerColumns(NamedTuple):
     """Answers to some of many decisions."""
 
-    which: Array  # the indices of the decisions that were answered
+    answered: Array  # the indices of the decisions that were answered
     hits: Array  # whether the right label was shown
     labels: Array  # the indices of the right labels; -1 where only a bit came
 
@@ -38,20 +38,18 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
         wanted = "Decisions, as decide_many gives them"
         raise FeedbackError.must("decisions", learner.owner, wanted, decisions)
     answers = _answers(learner, len(decisions), hits, labels)
-    if not len(answers.which):
+    if not len(answers.answered):
         return 0
     done = (_learn_from_list if is_list else _learn_from_columns)(learner, decisions, answers)
-    core = learner.ensure_core()
-    learner.rule.raise_error(core.rule)
-    learner.rule.warn_of_promise(core.rule)
+    learner.rule.warn_of_promise(learner.ensure_core().kernel)
     return done
 
 
 def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerColumns) -> int:
     """Learn from decisions of `decide_many`, in one compiled loop."""
-    rounds = decisions.round[answers.which]
+    rounds = decisions.round[answers.answered]
     if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
-        whose = Description(f"those of learner {decisions.learner}")
+        whose = Unquoted(f"those of learner {decisions.learner}")
         raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
     _check_rounds(learner, rounds)
     rows = decisions.rows
@@ -66,14 +64,14 @@ def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerC
     block = DecisionBlock(rows, eligible, decisions.draws_of(learner.rule), decisions.round)
     done, status = loops.update_many(learner.ensure_core(), block, answers)
     if status:
-        at = answers.which[done]
+        at = answers.answered[done]
         raise update_error(learner, status, rows.row(at), int(decisions.round[at]))
     return done
 
 
 def _learn_from_list(learner: Learner, decisions: Sequence[Decision], answers: AnswerColumns) -> int:
     """Learn from Decision objects, live, stored or given ones, after all of them were checked."""
-    answered = [decisions[i] for i in answers.which]
+    answered = [decisions[i] for i in answers.answered]
     hits, labels = answers.hits.tolist(), [None] * len(answered)
     if answers.labels[0] >= 0:
         hits, labels = labels, learner.vocabulary.decode(answers.labels)
@@ -93,7 +91,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         names = [name for name in learner.feedback if name != "likelihood"]
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
-        raise FeedbackError.must("answers", owner, wanted, Description(" and ".join(kinds) or "neither"))
+        raise FeedbackError.must("answers", owner, wanted, Unquoted(" and ".join(kinds) or "neither"))
     if not np.iterable(values) or isinstance(
         values, Mapping | Set
     ):  # of these, the keys would be taken, in any order
@@ -114,7 +112,7 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
             wanted = "True, False or None" if kind == "hit" else "known labels or None"
             raise FeedbackError.must(f"{kind}s", owner, wanted, given[which[numbers.index(None)]])
     if len(given) != count:
-        got = Description(f"{len(given)} answers to {count} decisions")
+        got = Unquoted(f"{len(given)} answers to {count} decisions")
         raise FeedbackError.must("answers", owner, "one for each decision, None where none came", got)
     if kind == "hit":
         return AnswerColumns(which, np.array(numbers, bool), np.full(len(which), -1, np.intp))
@@ -152,14 +150,14 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerColumns) -> None:
     none = learner.inputs.none_index
-    for i, index in zip(answers.which, answers.labels, strict=True):
+    for i, index in zip(answers.answered, answers.labels, strict=True):
         if index != none and index not in eligible.of_row(i):
             wrong = learner.vocabulary.decode([index])[0]
             raise ineligible_label(learner, "labels", wrong)
 
 
 def _hits(decisions: Decisions, answers: AnswerColumns) -> Array:
-    """Return whether each label was among the shown ones."""
+    """Return whether each named label was among the shown ones."""
     flat, (first, sizes) = decisions.draws.flat, decisions.draws.spans("drawn")
-    pairs = zip(answers.which, answers.labels, strict=True)
+    pairs = zip(answers.answered, answers.labels, strict=True)
     return np.array([index in flat[first[i] : first[i] + sizes[i]] for i, index in pairs])

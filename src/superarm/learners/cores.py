@@ -11,7 +11,6 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
-from superarm.explore.learner_traits import LearnerTraits
 from superarm.learners.locking import takes_turns
 from superarm.native.core import Core, Cursor
 from superarm.native.plain_core import PlainCore
@@ -51,21 +50,22 @@ def make_scaling(learner: Learner, layout: Layout) -> Scaling:
     return StandardScaling(d, width, bias=dense, sparse_bias=sparse, forget=forget, n_numbers=n_numbers)
 
 
-def traits(learner: Learner) -> LearnerTraits:
-    """Return what the rule may depend on."""
-    full_information = learner.feedback == ("label",)
-    return LearnerTraits(full_information, none_label=learner.inputs.none_index)
+def kernel_args(learner: Learner) -> dict[str, Any]:
+    """Return what a rule that promises a coverage must know of its learner."""
+    if not learner.rule.promises_coverage:
+        return {}
+    return {"full_information": learner.feedback == ("label",), "none_label": learner.inputs.none_index}
 
 
 def make_kernel(learner: Learner) -> RuleKernel:
     """Return the rule in compiled code, before the first round."""
-    return learner.rule.make_kernel_for_learner(learner.n_labels, learner.seed, traits(learner))
+    return learner.rule.make_kernel(learner.n_labels, learner.seed, **kernel_args(learner))
 
 
 @takes_turns
 def rule_kernel(learner: Learner) -> RuleKernel:
     """Return the rule in compiled code, in its present state."""
-    return make_kernel(learner) if learner.core is None else learner.core.rule
+    return make_kernel(learner) if learner.core is None else learner.core.kernel
 
 
 @takes_turns
@@ -85,7 +85,7 @@ def core_for_cursor(learner: Learner, cursor: Cursor) -> Core:
         if learner.provisional_core is None or learner.provisional_core.made_for != made_for:
             learner.provisional_core = ProvisionalCore(_new_core(learner), made_for)
         core = learner.provisional_core.core
-    if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.rule.n_draw_state:
+    if not isinstance(cursor, Cursor) or len(cursor.draw_state) != core.kernel.n_draw_state:
         raise learner.invalid("cursor", "one of this learner", cursor)
     return core
 
@@ -138,11 +138,11 @@ def _new_core(learner: Learner) -> Core:
     if learner.fixed_labels and layout.n_sparse and inputs.columns is not None:
         raise learner.invalid("columns", "without text: its matrix couples all features", inputs.columns)
     core = learner.make_core(layout)
-    compiled = not isinstance(core, PlainCore) and not isinstance(core.rule, PlainRuleKernel)
+    compiled = not isinstance(core, PlainCore) and not isinstance(core.kernel, PlainRuleKernel)
     plain_rows = layout.n_sparse == layout.n_markable == 0 and not inputs.label_additions
     core.bind(
         decision_class=Decision,
-        explore_rule=learner.rule,
+        rule=learner.rule,
         vocabulary=inputs.vocabulary,
         id=learner.id,
         all_labels=inputs.all_labels,

@@ -12,7 +12,8 @@ from superarm.data.cells import json_row
 from superarm.data.labels import Label
 from superarm.data.tables import named_row
 from superarm.decisions import Decision, Decisions
-from superarm.decisions.decisions import EligibleLabels, decide_rows
+from superarm.decisions.decisions import EligibleLabels
+from superarm.explore.decide_rows import decide_rows
 from superarm.learners import failures
 from superarm.learners.cores import core_for_cursor, rollback_inputs
 from superarm.learners.locking import takes_turns
@@ -39,9 +40,9 @@ def decide(
     with rollback_inputs(learner, keep_on_success=cursor is None):
         row = inputs.encode_row(x if named is None else named)
         core = learner.ensure_core() if cursor is None else core_for_cursor(learner, cursor)
-        shown = row if named is None else json_row(named)
-        target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
-        decision: Decision | None = core.decide(row, shown, indices, m, cursor, target)
+        x_as_given = row if named is None else json_row(named)
+        target = learner.rule.checked_target(core.kernel, coverage, learner.owner)
+        decision: Decision | None = core.decide(row, x_as_given, indices, m, cursor, target)
         if decision is None:
             raise failures.score_error(learner, row)
     if cursor is None and inputs.column_warnings:
@@ -78,7 +79,7 @@ def decide_many(
         core, eligible_labels = learner.ensure_core(), EligibleLabels(inputs.showable)
         if eligible is not None:
             eligible_labels = inputs.eligible_by_row(eligible, len(rows), m)
-        target = learner.rule.target_coverage(core.rule, coverage, learner.owner)
+        target = learner.rule.checked_target(core.kernel, coverage, learner.owner)
         decisions, done = decide_rows(core, rows, eligible_labels, m, target, rows)
         if done < len(rows):
             raise failures.score_error(learner, rows.row(done))
@@ -86,20 +87,19 @@ def decide_many(
 
 
 @takes_turns
-def run(learner: Learner, X: Any, y: Any, visit: Any, signed_sizes: Array | None) -> Array:
+def run(learner: Learner, X: Any, y: Any, order: Any, signed_sizes: Array | None) -> Array:
     """Decide and update over rows of X, answered from y, in one compiled loop; return the counts of mistakes."""
     with rollback_inputs(learner, keep_on_success=True):
         rows = learner.inputs.encode_rows(X)
-        y, visit = learner.inputs.check_run(len(rows), y, visit, signed_sizes)
+        y, order = learner.inputs.check_run(len(rows), y, order, signed_sizes)
         core, counts = learner.ensure_core(), np.zeros(4, np.int64)
         before = core.round
-        done, status = loops.run(core, rows, y, visit, counts, signed_sizes)
-        if status:
-            error = failures.update_error(learner, status, rows.row(visit[done]), before + done)
-            if done == 0:  # nothing stays of the first row
-                raise error
+        done, status = loops.run(core, rows, y, order, counts, signed_sizes)
+        if status and done == 0:  # nothing stays of the first row
+            core.raise_pending()
+            raise failures.update_error(learner, status, rows.row(order[0]), before)
+    core.raise_pending()
     if status:
-        raise error
-    learner.rule.raise_error(core.rule)
-    learner.rule.warn_of_promise(core.rule)
+        raise failures.update_error(learner, status, rows.row(order[done]), before + done)
+    learner.rule.warn_of_promise(core.kernel)
     return counts

@@ -84,7 +84,7 @@ class AnyRuleLearner(Learner):
         elif uniform and coverage is None:
             raise self.invalid("uniform", "left to the rule that explore names", uniform)
         self.inputs.sizes_vary = self.rule.sizes_vary
-        self.inputs.single_label |= self.rule.single_label
+        self.inputs.shows_one_label |= self.rule.shows_one_label
         self._set_size = self.inputs.check_set_size(set_size)
 
     def parameter_value(self, name: str) -> Any:
@@ -133,7 +133,7 @@ class BanditLearner(Learner):
         gamma: the share of exploration, in (0, 1].
     """
 
-    single_label = True
+    shows_one_label = True
 
     def __init__(self, *, gamma: float = 0.1, **common: Unpack[CommonParams]) -> None:
         super().__init__(**common)

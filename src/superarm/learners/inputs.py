@@ -21,7 +21,7 @@ from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, as_row, as_rows, conform_row, layout_of, stack
 from superarm.data.tables import is_frame, is_named_rows, named_row
 from superarm.decisions.decisions import EligibleLabels
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int
 
 
@@ -29,24 +29,23 @@ class LearnerInputs:
     """What rows and labels mean.
 
     Attributes:
-        owner: whose they are, for messages.
+        owner: whose inputs they are, for messages.
         vocabulary: the labels.
         layout: of rows; ``None`` before the first one.
-        columns: what they are, if rows have names.
-        column_warnings: of the last row with names, what is not as declared: a sentence for each column.
+        columns: what the columns of rows with names are; ``None`` for rows without.
+        column_warnings: what is not as declared in the last row with names: a sentence for each column.
         warned: the columns that a warning was given about.
         n_features: how wide rows are, (dense, sparse) if they have both parts; ``None`` if that is not known.
         all_labels, showable: the indices of all labels, and of those that may be shown.
         label_additions: (round, labels before) for each time that labels were added.
         sizes_vary: set_size is the most that is shown, and may be all labels.
+        shows_one_label: sets have one label.
     """
 
-    sizes_vary = False
+    sizes_vary = shows_one_label = False
 
-    def __init__(
-        self, owner: str, vocabulary: LabelVocabulary, n_features: Any, *, single_label: bool = False
-    ) -> None:
-        self.owner, self.single_label = owner, single_label
+    def __init__(self, owner: str, vocabulary: LabelVocabulary, n_features: Any) -> None:
+        self.owner = owner
         self.n_features = self._width(n_features)
         self.layout: Layout | None = None
         self.columns: Columns | None = None
@@ -86,7 +85,7 @@ class LearnerInputs:
     def check_set_size(self, size: Any) -> int:
         """Return a set_size, checked; for ``None`` the default one."""
         m = check_int("set_size", self.owner, self.default_set_size if size is None else size, 1)
-        if self.single_label and m != 1:
+        if self.shows_one_label and m != 1:
             raise self.invalid("set_size", "1 (its theory or its rule knows no larger sets)", m)
         if self.sizes_vary and m <= self.vocabulary.count:
             return m
@@ -116,19 +115,13 @@ class LearnerInputs:
         """Return the indices of eligible labels for n rows of a batch: one list for all, or one for each."""
         given = list(eligible) if isinstance(eligible, Iterable) and not isinstance(eligible, str) else []
         several = bool(given) and not isinstance(given[0], str) and isinstance(given[0], Iterable)
-        each = (
-            [self.eligible_indices(labels) for labels in given]
-            if several
-            else [self.eligible_indices(eligible)]
-        )
+        each = [self.eligible_indices(labels) for labels in (given if several else [given or eligible])]
         if several and len(each) != n:
-            raise self.invalid(
-                "eligible", f"one list, or one for each of {n} rows", Description(f"{len(each)} lists")
-            )
+            wanted, got = f"one list, or one for each of {n} rows", Unquoted(f"{len(each)} lists")
+            raise self.invalid("eligible", wanted, got)
         if not self.sizes_vary and any(len(indices) < m for indices in each):
-            raise self.invalid(
-                "eligible", f"at least set_size = {m} labels in every row of a batch", eligible
-            )
+            wanted = f"at least set_size = {m} labels in every row of a batch"
+            raise self.invalid("eligible", wanted, eligible)
         return EligibleLabels.by_row(each) if several else EligibleLabels(each[0])
 
     def labels_at(self, round_: int | None) -> Array:
@@ -171,7 +164,7 @@ class LearnerInputs:
         assert self.layout is not None
         if rows.layout.kind != self.layout.kind:
             wanted = f"{self.layout.kind}, as its first row was"
-            raise self.invalid("X", wanted, Description(rows.layout.kind))
+            raise self.invalid("X", wanted, Unquoted(rows.layout.kind))
         return rows
 
     def encode_owned_rows(self, X: Any) -> Rows:
@@ -188,7 +181,7 @@ class LearnerInputs:
         return is_dense_row and x.ndim == 1 and x.dtype == np.float32 and x.flags.c_contiguous
 
     def accepts_layout(self, layout: Layout) -> bool:
-        """Return whether rows of this layout fit: of its own, or of the one before the first text."""
+        """Return whether rows of this layout fit: it is the present one, or the one before the first text."""
         assert self.layout is not None
         return layout.n_dense == self.layout.n_dense and layout.n_sparse in (0, self.layout.n_sparse)
 
@@ -202,7 +195,7 @@ class LearnerInputs:
         return Layout(*self.n_features) if isinstance(self.n_features, tuple) else layout
 
     def example_row(self) -> Any:
-        """Return a row that is valid: zeros, or no names."""
+        """Return a valid row: zeros, or where rows have names, one without any."""
         if self.columns is not None:
             return {}
         layout = self.layout
@@ -227,22 +220,22 @@ class LearnerInputs:
             raise self.invalid(parameter, wanted, values)
         return numbers
 
-    def check_run(self, n: int, y: Any, visit: Any, signed_sizes: Any) -> tuple[Array, Array]:
+    def check_run(self, n: int, y: Any, order: Any, signed_sizes: Any) -> tuple[Array, Array]:
         """Return label and row indices, checked for compiled code; check ``signed_sizes``, which it fills."""
         y = self._whole_numbers("y", "label indices from 0 (run counts; it knows no names)", y)
-        visit = np.arange(n) if visit is None else self._whole_numbers("visit", "row indices", visit)
+        order = np.arange(n) if order is None else self._whole_numbers("order", "row indices", order)
         k = self.vocabulary.count
         if y.shape != (n,) or (n and not 0 <= y.min() <= y.max() < k):
             raise self.invalid("y", f"{n} label indices below n_labels = {k}", y)
-        if visit.ndim != 1 or (len(visit) and not 0 <= visit.min() <= visit.max() < n):
-            raise self.invalid("visit", f"row indices below {n}", visit)
+        if order.ndim != 1 or (len(order) and not 0 <= order.min() <= order.max() < n):
+            raise self.invalid("order", f"row indices below {n}", order)
         if signed_sizes is not None and not (
             isinstance(signed_sizes, np.ndarray)
-            and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, visit.shape)
+            and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, order.shape)
             and signed_sizes.flags.carray
         ):
-            raise self.invalid("signed_sizes", f"a writable array of {len(visit)} intp numbers", signed_sizes)
-        return y, visit
+            raise self.invalid("signed_sizes", f"a writable array of {len(order)} intp numbers", signed_sizes)
+        return y, order
 
     # ------------------------------------------------------------ rows with names
 
@@ -257,9 +250,9 @@ class LearnerInputs:
         if self.columns is None:
             if self.layout is not None:
                 wanted = f"{self.n_features} numbers, as its first row was"
-                raise self.invalid("x", wanted, Description("names"))
+                raise self.invalid("x", wanted, Unquoted("names"))
             if isinstance(self.n_features, tuple):
-                raise self.invalid("x", f"a row of {self.n_features} columns", Description("names"))
+                raise self.invalid("x", f"a row of {self.n_features} columns", Unquoted("names"))
             if is_frame(X) and len(X) >= ENOUGH_ROWS and self.n_features is None:
                 return self._checked_columns(self.infer_columns(X))
             return self._checked_columns(Columns.open_for(X, self.n_features, self.owner))
@@ -284,7 +277,7 @@ class LearnerInputs:
         return encoded
 
     def use_columns(self, columns: Columns) -> None:
-        """Take these columns: the first, or those of now with new ones at the end."""
+        """Take these columns: the first ones, or the present ones with new ones at the end."""
         self.columns = self._checked_columns(columns)
         self.set_layout(self.columns.layout)
 

@@ -63,18 +63,16 @@ class Learner(Parametrised):
     variants: ClassVar[dict[str, dict[str, Any]]] = {}  # or several names, each with its parameters
     state_version: ClassVar[int] = 1  # raised when older files would no longer continue with the same results
     feedback: ClassVar[tuple[str, ...]] = ("hit",)  # what update takes: some of hit, label, likelihood
-    learns_from_given: ClassVar[bool] = False  # whether it learns from sets that another system chose
     scores_are_log_probabilities: ClassVar[bool] = False  # but for a constant: their softmax is meant
-    accepted_decisions: ClassVar[str] = "its own, not a given set"  # what a decision must be, for the message
-    single_label: ClassVar[bool] = False  # the theory knows only m = 1
+    shows_one_label: ClassVar[bool] = False  # the theory knows only m = 1
     fixed_labels: bool = False  # no label can be added
     default_scaling: ClassVar[str] = "unit"  # where ``scaling`` is None; "unit" is for rows without names
     scaling_forget: float = 0.0  # the least weight of a new row in the statistics of columns
     left_out: ClassVar[dict[str, str]] = dict.fromkeys(("coverage", "explore"), OWN_SETS)  # and why
     inputs_class: ClassVar[type[LearnerInputs]] = LearnerInputs  # what rows and labels mean
     _hidden_from_tab = Parametrised._hidden_from_tab | {
-        *("variants", "state_version", "accepted_decisions", "learns_from_given", "learns_from", "anneal"),
-        *("single_label", "fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
+        *("variants", "state_version", "learns_from", "prepare_passes", "anneal", "shows_one_label"),
+        *("fixed_labels", "default_scaling", "scaling_forget", "answer_noise", "intercepts"),
         *("make_core", "make_rule", "core_args", "core", "provisional_core", "ensure_core", "inputs"),
         *("inputs_class", "lock", "vocabulary", "left_out", "scores_are_log_probabilities"),
     }
@@ -98,10 +96,11 @@ class Learner(Parametrised):
         scaling: str | None = None,
     ) -> None:
         vocabulary = LabelVocabulary.from_params(n_labels, labels, self.owner)
-        self.inputs = self.inputs_class(self.owner, vocabulary, n_features, single_label=self.single_label)
+        self.inputs = self.inputs_class(self.owner, vocabulary, n_features)
+        self.inputs.shows_one_label = self.shows_one_label
         self._set_size = self.inputs.check_set_size(set_size)
         self.lock = CallLock()  # (locking.py)
-        self.id = uuid.uuid4().hex[:16]  # which its decisions carry; cores that are there keep theirs
+        self.id = uuid.uuid4().hex[:16]  # its decisions carry it; a core keeps the one it was bound to
         self.metadata: dict[str, Any] = {}  # JSON-ready values that travel with the model file
         self.seed = check_int("seed", self.owner, seed, 0)
         self.intercept = intercept
@@ -122,7 +121,7 @@ class Learner(Parametrised):
         return {
             "k": self.n_labels,
             "scaling": cores.make_scaling(self, layout),
-            "rule": cores.make_kernel(self),
+            "kernel": cores.make_kernel(self),
         }
 
     def make_rule(self) -> Rule:
@@ -137,12 +136,15 @@ class Learner(Parametrised):
 
     def learns_from(self, decision: Decision) -> bool:
         """Return whether it learns anything from a ``decision`` that another system made."""
-        return self.learns_from_given
+        return False
 
-    def anneal(self, remaining: float, passes: int) -> None:
-        """Shrink the steps, where training goes ``passes`` times through a log.
+    def prepare_passes(self, passes: int) -> None:
+        """Get ready to go ``passes`` times through a log; nothing has been learnt yet."""
 
-        ``remaining`` is the share of it that is still to come: 1 at the start, and once more when it is over.
+    def anneal(self, remaining: float) -> None:
+        """Shrink the steps, where training goes several times through a log.
+
+        ``remaining`` is the share of the training that is still to come: 1 at the start, and again at the end.
         """
 
     # ------------------------------------------------------------ what it can do
@@ -186,7 +188,7 @@ class Learner(Parametrised):
             decision: what `decide` gave, or `Decision.given`.
             hit: whether the right label was among the shown ones.
             label: the right label, where the world names it.
-            likelihood: how probable all that is known is under each label: k numbers.
+            likelihood: for each label, how probable what is known would be if it were the right one: k numbers.
         """
         status = NOT_FAST
         if label is None and likelihood is None and self.core is not None:
@@ -196,15 +198,14 @@ class Learner(Parametrised):
         elif status:
             raise failures.update_error(self, status, decision.row, decision.round)
         assert self.core is not None  # it has learnt
-        self.rule.raise_error(self.core.rule)
-        self.rule.warn_of_promise(self.core.rule)
+        self.rule.warn_of_promise(self.core.kernel)
 
     def cursor(self) -> Cursor:
-        """Return a copy of its position: the next round, and the part of its rule's state that deciding moves."""
+        """Return a copy of its position: the next round, and those numbers of its rule that deciding moves."""
         return Cursor.of(cores.rule_kernel(self), self.round)
 
     def advance(self, decision: Decision) -> None:
-        """Move as if it had made this decision of its own at a cursor: what `decide` does, but for choosing the set.
+        """Move on by a decision that was made at a cursor, as `decide` does when it makes one.
 
         Decisions may come in any order of rounds, each of them once.
         """
@@ -241,13 +242,13 @@ class Learner(Parametrised):
         """
         return batch_answers.update_many(self, decisions, hits, labels)
 
-    def run(self, X: Any, y: Any, visit: Any = None, *, signed_sizes: Array | None = None) -> Array:
+    def run(self, X: Any, y: Any, order: Any = None, *, signed_sizes: Array | None = None) -> Array:
         """Run rounds over rows of X, answered from y, in one compiled loop: the same bits as `decide` and `update`.
 
         Args:
             X: a matrix, or a data frame.
             y: label indices 0..k-1; they answer and count, and reach no learner of bits.
-            visit: the rows to go through, in this order; all of them by default.
+            order: the indices of the rows to go through; by default all, as they stand.
             signed_sizes: an array of intp that gets how many labels each round showed, less than 0 if the right one
                 was not among them.
 
@@ -255,7 +256,7 @@ class Learner(Parametrised):
             How many rounds had a wrong top label, a miss of the top set, a miss of the shown set; and how many labels
             were shown in all.
         """
-        return deciding.run(self, X, y, visit, signed_sizes)
+        return deciding.run(self, X, y, order, signed_sizes)
 
     def scores(self, X: Any) -> Array:
         """Return the scores of all labels for every row of X, by which labels are ranked."""
@@ -354,7 +355,7 @@ class Learner(Parametrised):
 
     def current_rule(self) -> Rule:
         """Return a copy of its rule in its present state, for use without the learner, on any scores."""
-        return self.rule.with_state_of(cores.rule_kernel(self), self.round, cores.traits(self))
+        return self.rule.with_state_of(cores.rule_kernel(self), self.round, cores.kernel_args(self))
 
     @property
     def coverage(self) -> Coverage | None:

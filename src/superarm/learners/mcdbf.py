@@ -53,9 +53,8 @@ class MCDBF(BanditLearner):
     """
 
     name = "mc-dbf"
-    single_label = False
+    shows_one_label = False
     feedback = ("hit", "label")
-    accepted_decisions = "its own, or given with top= and gamma="
     _hidden_from_tab = BanditLearner._hidden_from_tab | {"estimate_table"}
 
     def __init__(

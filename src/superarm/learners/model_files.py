@@ -18,7 +18,7 @@ from superarm import _files, native
 from superarm._types import Array
 from superarm.data.columns import Columns
 from superarm.data.rows import Layout
-from superarm.errors import Description, InvalidInput, ModelFileError, must
+from superarm.errors import InvalidInput, ModelFileError, Unquoted, must
 from superarm.learners.locking import takes_turns
 from superarm.native.call_lock import CallLock
 from superarm.native.plain_core import PlainCore
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 NOT_COPIED = ("core", "provisional_core", "lock")  # attributes that a copy makes anew
 STATE = "state."  # what the names of the core's arrays begin with in a file
-RULE_STATE = "rule."  # what those of its rule begin with
-MEMORY = "memory."  # what those begin with that a learner in plain Python remembers
+RULE_STATE = "rule."  # what the names of its rule's arrays begin with
+MEMORY = "memory."  # what the names of the arrays begin with that a learner in plain Python remembers
 
 AnyLearner = TypeVar("AnyLearner", bound="Learner")
 
@@ -56,7 +56,7 @@ def copy_with_params(learner: AnyLearner, params: dict[str, Any], *, with_rule: 
         if isinstance(error, InvalidInput):
             raise
         wanted = f"left as it is: what was learnt would have no place ({error})"
-        got = Description(", ".join(map(repr, params.values())))
+        got = Unquoted(", ".join(map(repr, params.values())))
         raise learner.invalid(" and ".join(params), wanted, got) from error
     return new
 
@@ -78,7 +78,7 @@ def resume_from_snapshot(learner: AnyLearner, old: AnyLearner) -> AnyLearner:
     new.ensure_core().restore_rounds(learner.core.rounds())
     # a promise goes on, whatever the scores are
     if learner.rule.promises_coverage and new.rule.promises_coverage:
-        new.ensure_core().rule.restore(learner.core.rule.state())
+        new.ensure_core().kernel.restore(learner.core.kernel.state())
     return new
 
 
@@ -215,6 +215,6 @@ def load(path: str | PathLike[str] | BinaryIO) -> Learner:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError.must(
-            "content", str(path), "a superarm model", Description(f"a broken {error}")
+            "content", str(path), "a superarm model", Unquoted(f"a broken {error}")
         ) from error
     return learner

@@ -24,7 +24,8 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.rows import Layout
-from superarm.errors import Description, WeightsOverflow
+from superarm.decisions import Decision
+from superarm.errors import Unquoted, WeightsOverflow
 from superarm.learners.families import AnyRuleLearner
 from superarm.native.core import Core
 from superarm.native.plain_core import PlainCore
@@ -41,7 +42,6 @@ class PlainLearner(AnyRuleLearner):
     Parameters of your own are keyword-only, and kept as attributes of the same name.
     """
 
-    learns_from_given = True
     scores_are_log_probabilities = True
     default_scaling = "none"
     core: PlainCore | None
@@ -92,6 +92,9 @@ class PlainLearner(AnyRuleLearner):
             **self.core_args(layout), score=self._checked_scores, learn=self._learn, memory=memory
         )
 
+    def learns_from(self, decision: Decision) -> bool:
+        return True
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_memory"}
 
@@ -103,7 +106,7 @@ class PlainLearner(AnyRuleLearner):
             s = np.asarray(self.score(x), np.float32)
         if s.shape != (self.n_labels,):
             raise self.invalid(
-                "score(x)", f"{self.n_labels} numbers, one for each label", Description(f"shape {s.shape}")
+                "score(x)", f"{self.n_labels} numbers, one for each label", Unquoted(f"shape {s.shape}")
             )
         if not np.isfinite(s).all():
             raise WeightsOverflow(f"scores of {self.owner} must be finite, got {s} at round {self.round}")

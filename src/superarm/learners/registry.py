@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from superarm import learners
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.explore.rule import Rule
 from superarm.learners import Learner, Scores
 from superarm.parameters import existing_file
@@ -19,7 +19,7 @@ from superarm.parameters import existing_file
 def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
     """Built-in learners by name, with the parameters that each name stands for; not `Scores`, which learns nothing.
 
-    In the order of tables: those told the label, those of single labels, those of sets.
+    In the order of tables: learners that are told the label, that show one label, that show sets.
     """
     offered = [value for value in vars(learners).values() if isinstance(value, type)]
     classes = [
@@ -31,7 +31,7 @@ def learners_by_name() -> dict[str, tuple[type[Learner], dict[str, Any]]]:
 
 
 def _table_order(cls: type[Learner]) -> tuple[bool, bool]:
-    return "hit" in cls.feedback, not cls.single_label
+    return "hit" in cls.feedback, not cls.shows_one_label
 
 
 def parse(spec: str | Any) -> tuple[type[Learner], dict[str, Any]]:
@@ -153,9 +153,9 @@ def _module(path: Path, modified: int) -> Any:
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
-        got = Description(f"{error.msg}, in line {error.lineno}")
+        got = Unquoted(f"{error.msg}, in line {error.lineno}")
         raise InvalidInput.must("content", str(path), "Python", got) from error
     except Exception as error:
-        got = Description(f"{type(error).__name__}: {error}")
+        got = Unquoted(f"{type(error).__name__}: {error}")
         raise InvalidInput.must("content", str(path), "Python that can be imported", got) from error
     return module

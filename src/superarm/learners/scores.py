@@ -35,7 +35,7 @@ class ScoreInputs(LearnerInputs):
     def eligible_indices(
         self, labels: Iterable[Label] | None, named: Mapping[str, Any] | None = None
     ) -> Array:
-        """Return the indices of the labels that may be shown: of a row, only those that have a score there."""
+        """Return the indices of the labels that may be shown, and have a score in the row if it has names."""
         if named is not None and len(named) < self.vocabulary.count:
             scored = {self.vocabulary.index_of_text(label) for label in named}
             candidates = self.vocabulary.all() if labels is None else list(labels)
@@ -81,7 +81,7 @@ class Scores(AnyRuleLearner):
     Args:
         n_features: left out, or k.
         intercept: as every learner has it; scores are taken as they are.
-        scaling: the same.
+        scaling: as every learner has it; scores are taken as they are.
 
     >>> learner = Scores(labels=["ant", "bee", "cat", "dog"], set_size=2)
     >>> decision = learner.decide({"ant": 0.1, "bee": 2.0, "dog": 1.2})

@@ -13,6 +13,7 @@ from superarm._types import Array
 from superarm.data.cells import to_python
 from superarm.data.labels import Label
 from superarm.data.rows import Layout
+from superarm.decisions import Decision
 from superarm.learners.families import AnyRuleLearner, AnyRuleParams
 from superarm.losses import softmax
 from superarm.native.core import Core
@@ -22,7 +23,7 @@ from superarm.parameters import check_int, check_number, check_share
 AVERAGE_SHARE_DENSE, AVERAGE_SHARE_SPARSE = 0.6, 0.5  # in the posterior; rows with both parts: as dense ones
 REVIVE_DENSE, REVIVE_SPARSE, REVIVE_MIXED = 0.02, 0.2, 0.1  # (benchmarks/mixed.py)
 STEP_WITH_CURVES, STEP_DENSE, STEP_SPARSE = 3.0, 4.0, 0.67  # sparse: times sqrt(k)
-CURVES, CURVES_TRAINED = 1024, 4096  # random features: of a learner, where several passes pay for more
+CURVES, CURVES_TRAINED = 1024, 4096  # random features; the second number where several passes pay for it
 MAX_LABELS_WITH_CURVES = 32_768  # labels that may have them: 256 MiB
 BIAS_DENSE, BIAS_SPARSE = 0.1**0.5, 0.02**0.5
 
@@ -113,16 +114,15 @@ class LikelihoodLearner(AnyRuleLearner):
             none_label=-1 if self.inputs.none_index is None else self.inputs.none_index,
         )
 
-    def anneal(self, remaining: float, passes: int) -> None:
-        """Several passes pay for more curves, and for a step that shrinks to nothing."""
-        if (
-            passes > 1
-            and self.core is None
-            and self.curves is None
-            and self.n_labels <= MAX_LABELS_WITH_CURVES // 4
-        ):
+    def prepare_passes(self, passes: int) -> None:
+        """Take more curves where several passes pay for them."""
+        affordable = self.n_labels <= MAX_LABELS_WITH_CURVES // 4
+        if passes > 1 and self.core is None and self.curves is None and affordable:
             self.curves = CURVES_TRAINED
-        elif passes > 1 and self.core is not None:  # steps of the sparse part shrink anyway
+
+    def anneal(self, remaining: float) -> None:
+        """Shrink the step of the dense part to nothing; steps of the sparse part shrink anyway."""
+        if self.core is not None:
             self.core.step = self._step * remaining
 
     def predict_proba(self, X: Any) -> Array:
@@ -157,7 +157,6 @@ class SetLogit(LikelihoodLearner):
 
     name = "set-logit"
     feedback = ("hit", "label", "likelihood")
-    learns_from_given = True
 
     def __init__(
         self,
@@ -181,3 +180,6 @@ class SetLogit(LikelihoodLearner):
             if index is None:
                 raise self.invalid("none_label", "one of the labels", none_label)
             self.inputs.use_labels(self.vocabulary, index)
+
+    def learns_from(self, decision: Decision) -> bool:
+        return True

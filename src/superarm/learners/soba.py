@@ -19,7 +19,7 @@ from math import inf
 from typing import Any, ClassVar, Unpack
 
 from superarm.data.rows import Layout
-from superarm.errors import Description
+from superarm.errors import Unquoted
 from superarm.learners.families import BanditLearner, BanditParams
 from superarm.native.core import Core
 from superarm.native.second_order import SOBADiagonalCore, SOBAFullCore
@@ -59,9 +59,7 @@ class SOBA(BanditLearner):
         size = self.n_labels * (n_features + 16)
         if self.matrix == "full" and size * size * 8 > _memory() / 2:
             memory = f"{size * size * 8 / 2**30:.0f} GB for {self.n_labels} labels x {n_features} features"
-            raise self.invalid(
-                "matrix", "'diagonal' where 'full' does not fit in memory", Description(memory)
-            )
+            raise self.invalid("matrix", "'diagonal' where 'full' does not fit in memory", Unquoted(memory))
 
 
 def _memory() -> float:

@@ -1,6 +1,6 @@
 """Decision logs: their format, training on them, and what another policy would have done.
 
-A row is a `superarm.decisions.Record`: what was shown, how it was drawn, what came of it.
+A row is a `superarm.decisions.LoggedDecision`: what was shown, how it was drawn, what came of it.
 
 log.py          Log: reads Parquet, JSON lines, CSV, frames; which columns hold what, and which are features
                 (columns.py), cells (parsing.py), the formats of other tools (other_formats.py)
@@ -19,7 +19,7 @@ results.py      Evaluation, with a PolicyResult for each policy, with an Estimat
 nightly.py      whole files: decide for all rows of one, learn later from a file of answers
 """
 
-from superarm.decisions.record import COLUMNS, Record
+from superarm.decisions.logged_decision import COLUMNS, LoggedDecision
 from superarm.logs.columns import LogColumns
 from superarm.logs.evaluation import evaluate, is_held_out_row
 from superarm.logs.log import Log
@@ -38,9 +38,9 @@ __all__ = [
     "Log",
     "LogColumns",
     "LogSummary",
+    "LoggedDecision",
     "Policy",
     "PolicyResult",
-    "Record",
     "RequiredData",
     "TrainingResult",
     "Writer",

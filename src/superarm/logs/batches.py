@@ -14,7 +14,7 @@ from superarm._types import Array, Cell
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import Layout, Row, Rows, stack
 from superarm.decisions.decision import Decision
-from superarm.decisions.record import Record
+from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import at_row
 from superarm.explore import SetDistribution, distribution_of, rules
 from superarm.explore.dilute_probabilities import log_comb
@@ -27,7 +27,7 @@ from superarm.logs.parsing import BadRow
 class LogBatch:
     """Some rows with an outcome; n x k arrays say which labels belong to a set."""
 
-    records: list[Record]
+    records: list[LoggedDecision]
     hit: Array
     shown: Array
     top: Array
@@ -36,7 +36,7 @@ class LogBatch:
     distributions: list[SetDistribution | None]  # None where the log does not say how the set was drawn
 
     @classmethod
-    def from_records(cls, records: list[Record], labels: LabelVocabulary) -> LogBatch:
+    def from_records(cls, records: list[LoggedDecision], labels: LabelVocabulary) -> LogBatch:
         """Return rows with an outcome as arrays."""
         n = len(records)
         k = labels.count
@@ -52,7 +52,7 @@ class LogBatch:
                 propensity[i] = decision.propensity
             if decision.top:
                 top[i, decision.top] = True
-            distributions.append(_distribution(decision, all_labels, record.row_number))
+            distributions.append(_distribution(decision, all_labels, record.row_index))
         hit = np.array([record.hit for record in records], np.float64)
         return cls(records, hit, shown, top, eligible, propensity, distributions)
 
@@ -110,7 +110,7 @@ class LogBatch:
         return [{name: x.get(name) for name in columns.columns} for x in X]
 
 
-def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[list[Record]]:
+def batches(records: Iterable[LoggedDecision], labels: LabelVocabulary) -> Iterator[list[LoggedDecision]]:
     """Yield rows with an outcome, 64 at first and 4096 at last: what learns from batch to batch is young at first."""
     most = max(1, min(4096, 20_000_000 // labels.count))
     size = min(64, most)
@@ -120,12 +120,12 @@ def batches(records: Iterable[Record], labels: LabelVocabulary) -> Iterator[list
         size = min(2 * size, most)
 
 
-def _distribution(decision: Decision, all_labels: Sequence[int], row_number: int) -> SetDistribution | None:
+def _distribution(decision: Decision, all_labels: Sequence[int], row_index: int) -> SetDistribution | None:
     """Return the distribution that a set was drawn from, over label indices; ``None`` if its rule is not known."""
     try:
         return distribution_of(decision, all_labels)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        where = at_row("the log", row_number)
+        where = at_row("the log", row_index)
         raise BadRow.must("rule", where, "as superarm wrote it, with all it names", decision.rule) from error
 
 
@@ -143,10 +143,10 @@ def label_indices(labels: LabelVocabulary, given: Iterable[Label], field: str, o
     return indices
 
 
-def relabel(record: Record, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
+def relabel(record: LoggedDecision, labels: LabelVocabulary, names: Sequence[Label]) -> Decision:
     """Return the decision of a row, with ``names[i]`` for the label of index i."""
     decision = record.decision
-    where = at_row("the log", record.row_number)
+    where = at_row("the log", record.row_index)
 
     def own(given: Iterable[Label], field: str = "labels") -> tuple[Label, ...]:
         return tuple(names[i] for i in label_indices(labels, given, field, where))

@@ -13,8 +13,8 @@ from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
 from superarm.data.inference import outcome_columns
 from superarm.data.rows import NO_VALUES, AnyRow, Row
-from superarm.decisions.record import COLUMNS
-from superarm.errors import Description, InvalidInput
+from superarm.decisions.logged_decision import COLUMNS
+from superarm.errors import InvalidInput, Unquoted
 from superarm.logs.parsing import BadRow, LogRow, parse_numbers, parse_object
 
 
@@ -190,7 +190,7 @@ def find_features(
         wanted = "an x column, columns of numbers or words, or a file of their own"
         left_out = ", ".join(f"{name} ({why})" for name, why in features.left_out.items())
         got = f"lists in {lists[0]}" if lists else left_out or ", ".join(column_names)
-        raise InvalidInput.must("features", owner, wanted, Description(got))
+        raise InvalidInput.must("features", owner, wanted, Unquoted(got))
     return NamedFeatures(features, in_x=in_x, raw=by_models)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from superarm._progress import Progress, with_progress
 from superarm._types import Array, Cell
-from superarm.decisions.record import Record
+from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import InvalidInput
 from superarm.groups import MISSING, GroupCoverage, coverage_by, group_name
 from superarm.learners import SetLogit
@@ -56,12 +56,12 @@ def evaluate(
     log.keep_columns([] if group is None else [group])
     diagnostics = LogDiagnostics()
 
-    def is_held_out(record: Record) -> bool:
+    def is_held_out(record: LoggedDecision) -> bool:
         if with_propensity and record.decision.propensity is None and record.decision.rule is None:
             return False
-        return holdout is None or is_held_out_row(record.row_number, holdout, seed)
+        return holdout is None or is_held_out_row(record.row_index, holdout, seed)
 
-    def answered() -> Iterator[Record]:
+    def answered() -> Iterator[LoggedDecision]:
         for record in with_progress(log, progress, summary.rows, "rows"):
             if record.hit is not None:
                 yield record
@@ -107,9 +107,9 @@ def is_held_out_row(number: int, holdout: float, seed: int = 0) -> bool:
 
 def run_evaluators(
     evaluators: Sequence[PolicyEvaluator],
-    records: Iterable[Record],
+    records: Iterable[LoggedDecision],
     summary: LogSummary,
-    is_held_out: Callable[[Record], bool],
+    is_held_out: Callable[[LoggedDecision], bool],
     diagnostics: LogDiagnostics,
 ) -> None:
     """Add the held-out rows among ``records`` to evaluators and diagnostics.
@@ -221,7 +221,7 @@ class PolicyEvaluator:
             yield GroupCoverage(name, estimator.rows, *rate, estimator.mean_size)
 
 
-def _column_value(record: Record, name: str) -> Cell:
+def _column_value(record: LoggedDecision, name: str) -> Cell:
     """Return the value of a column in a row of a log: its own column, or a name in x or in the context."""
     for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:

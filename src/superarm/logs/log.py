@@ -17,8 +17,8 @@ from superarm.data.inference_messages import leak_warnings
 from superarm.data.labels import Label, has_float_labels, whole_label
 from superarm.data.tables import Table, is_named_rows, with_matrix
 from superarm.decisions.decision import Decision
-from superarm.decisions.record import COLUMNS, LOG_FORMAT, Record
-from superarm.errors import Description, InvalidInput, at_row
+from superarm.decisions.logged_decision import COLUMNS, LOG_FORMAT, LoggedDecision
+from superarm.errors import InvalidInput, Unquoted, at_row
 from superarm.logs.columns import LogColumns, NamedFeatures, UnnamedFeatures, find_features
 from superarm.logs.other_formats import LogSource, convert_row, open_source
 from superarm.logs.parsing import (
@@ -44,7 +44,7 @@ DRAW_COLUMNS = ("drawn", "top", "set_size", "gamma", "ordered_propensity")
 
 
 class Log:
-    """A decision log. Iterating reads it from the start, a `Record` for each row.
+    """A decision log. Iterating reads it from the start, a `LoggedDecision` for each row.
 
     Args:
         source: a file (Parquet, JSON lines, CSV or VW's dsjson, by its ending), a pandas, Polars or Arrow
@@ -107,12 +107,12 @@ class Log:
             raise InvalidInput.must("separator", "superarm", "at least one character", separator)
         self.bad = 0  # rows passed over in the last reading, and why the first of them
         self.first_bad = ""
-        self._cache: list[Record] | None = None  # all rows, after a reading to the end
+        self._cache: list[LoggedDecision] | None = None  # all rows, after a reading to the end
         self._extra_columns: tuple[str, ...] = ()
         self._fingerprints: dict[str, str] | None = None
         self._has_float_labels = False
         if len(self.sources) > 1 and len(self.fingerprints()) < len(self.sources):
-            got = Description(f"the same rows in some of {', '.join(self.names)}")
+            got = Unquoted(f"the same rows in some of {', '.join(self.names)}")
             raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
         self.feature_columns = self._features.columns
@@ -137,11 +137,11 @@ class Log:
             self._extra_columns = (*self._extra_columns, *new)
             self._cache = None
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[LoggedDecision]:
         if self._cache is not None:
             yield from self._cache
             return
-        records = list[Record]()
+        records = list[LoggedDecision]()
         size = 0
         for record in self._read():
             size += ROW_BYTES + int(getattr(record.decision.x, "nbytes", 0))
@@ -152,7 +152,7 @@ class Log:
             yield record
         self._cache = records if size <= CACHE_BYTES else None
 
-    def _read(self) -> Iterator[Record]:
+    def _read(self) -> Iterator[LoggedDecision]:
         self.bad = 0
         self.first_bad = ""
         for source in self.sources:
@@ -281,8 +281,8 @@ class Log:
         labels = labels_in_cell(value, name, where, self.separator)
         return tuple(map(whole_label, labels)) if self._has_float_labels else labels
 
-    def _record(self, row: LogRow, number: int, where: str) -> Record:
-        """Return a row of a source in superarm's format as a Record."""
+    def _record(self, row: LogRow, number: int, where: str) -> LoggedDecision:
+        """Return a row of a source in superarm's format as a LoggedDecision."""
         c = self.columns
         labels = self._labels(row, where)
         hit = parse_hit(row.get(c.hit), c.hit, where)
@@ -301,7 +301,7 @@ class Log:
         propensity = None
         if c.propensity is not None:
             propensity = parse_probability(row.get(c.propensity), c.propensity, where)
-        return Record(
+        return LoggedDecision(
             Decision.from_parts(
                 x=self._features.extract(row, where),
                 sets=(labels, drawn or labels, top or ()),
@@ -316,7 +316,7 @@ class Log:
             id=None if row.get("id") is None else str(row["id"]),
             time=row.get("time"),
             context=row.get("context"),
-            row_number=number,
+            row_index=number,
             extra_columns={name: row.get(name) for name in self._extra_columns} or None,
         )
 

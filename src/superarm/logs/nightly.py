@@ -27,7 +27,7 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label
 from superarm.data.tables import open_table, read_matrix
 from superarm.decisions.decisions import Decisions
-from superarm.errors import Description, FeedbackError, InvalidInput, at_row
+from superarm.errors import FeedbackError, InvalidInput, Unquoted, at_row
 from superarm.learners import Learner, load
 from superarm.logs import Log, Writer
 from superarm.logs.parsing import parse_hit
@@ -339,6 +339,6 @@ def _read_answers(
         answer = parse_hit(value, column, at_row(str(path), number)) if hits else to_word(value).strip()
         if answer is not None and answers.setdefault(id_, answer) != answer:
             raise FeedbackError.must(
-                id_column, str(path), "answered once", Description(f"two answers to {id_!r}")
+                id_column, str(path), "answered once", Unquoted(f"two answers to {id_!r}")
             )
     return answers, "hits" if hits else "labels"

@@ -17,7 +17,7 @@ import numpy as np
 from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.labels import Label
 from superarm.data.tables import Table, file_table, json_rows, memory_table, open_table
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.explore import Mixture, Rule, SetDistribution
 from superarm.logs.parsing import BadRow, LogRow, parse_number
 from superarm.native.rule import RuleKernel
@@ -144,7 +144,7 @@ def from_obp(feedback: dict[str, Any]) -> Iterator[LogRow | str]:
             raise InvalidInput(f"{owner} has no {needed}, which Open Bandit Pipeline logs; it has {keys}")
     if "slate_id" in feedback:
         raise InvalidInput.must(
-            "slate_id", owner, "left out: one action a round can be read", Description("slates")
+            "slate_id", owner, "left out: one action a round can be read", Unquoted("slates")
         )
     action, reward = np.asarray(feedback["action"]), np.asarray(feedback["reward"])
     context = np.asarray(feedback["context"], np.float64)
@@ -197,7 +197,7 @@ class Slots(Rule):
 
     def make_kernel(self, k: int, seed: int) -> RuleKernel:
         raise InvalidInput.must(
-            "rule", "superarm", "one that can choose sets: slots only describes logs", Description("slots")
+            "rule", "superarm", "one that can choose sets: slots only describes logs", Unquoted("slots")
         )
 
     @classmethod

@@ -12,8 +12,8 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX
-from superarm.decisions.record import Record
-from superarm.errors import Description, InvalidInput, at_row
+from superarm.decisions.logged_decision import LoggedDecision
+from superarm.errors import InvalidInput, Unquoted, at_row
 from superarm.explore import Dilute, Greedy, Mixture, Rule, SetDistribution, Uniform, distribution_of
 from superarm.explore.scores import log_scores
 from superarm.learners import Learner
@@ -155,7 +155,7 @@ class PolicyRunner:
         self.rule: Rule | None = None
         self.budget_frozen = False
         if rule is not None and self.gamma is None:
-            if rule.single_label and size != 1:
+            if rule.shows_one_label and size != 1:
                 raise InvalidInput.must("set_size", policy.name, "1 (its rule knows no larger sets)", size)
             if policy.rule == "own":
                 assert learner is not None
@@ -232,15 +232,15 @@ class PolicyRunner:
             s = np.stack([self._row_scores(record, eligible, what) for record, eligible in rows])
         if s.shape != (len(batch), k) or not np.isfinite(s).all():
             wanted = f"finite, {k} for each row, one a label"
-            raise InvalidInput.must(what, policy.name, wanted, Description(f"shape {s.shape}"))
+            raise InvalidInput.must(what, policy.name, wanted, Unquoted(f"shape {s.shape}"))
         return s if what == "scores" else log_scores(s, policy.name)
 
-    def _row_scores(self, record: Record, eligible: Array, what: str) -> Array:
+    def _row_scores(self, record: LoggedDecision, eligible: Array, what: str) -> Array:
         columns = self.policy.columns
         k = self.labels.count
         cells = record.extra_columns
         field = ", ".join(columns)
-        where = at_row("the log", record.row_number)
+        where = at_row("the log", record.row_index)
         values = [None if cells is None else cells[name] for name in columns]
         value: Any = values[0] if len(columns) == 1 else values
         by_label = parse_object(value)
@@ -257,7 +257,7 @@ class PolicyRunner:
             return s
         if not self.labels_in_order:
             wanted = "given, in the order of the list, where scores come without their labels"
-            raise InvalidInput.must("labels", self.policy.name, wanted, Description("those found in the log"))
+            raise InvalidInput.must("labels", self.policy.name, wanted, Unquoted("those found in the log"))
         s = np.asarray(parse_numbers(value, field, where))
         if s.shape != (k,) or not np.isfinite(s).all():
             raise BadRow.must(field, where, f"{k} finite {what}, one a label", value)

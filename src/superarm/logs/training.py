@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from superarm._progress import Progress, with_progress
-from superarm.decisions.record import Record
+from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
 from superarm.logs.batches import label_indices, relabel
@@ -109,18 +109,18 @@ def train(
         raise InvalidInput.must("holdout", "train", "in [0, 1)", holdout)
     began = perf_counter()
 
-    def row_use(record: Record) -> RowUse:
-        return "evaluate" if is_held_out_row(record.row_number, holdout, seed) else "learn"
+    def row_use(record: LoggedDecision) -> RowUse:
+        return "evaluate" if is_held_out_row(record.row_index, holdout, seed) else "learn"
 
     losses_by_passes = dict[int, float]()
     # several passes learn the noise of a small log by heart; only rows that were not learnt from show it
     if passes > 1 and learner.scores_are_log_probabilities:
         share = min(VALIDATION_SHARE, MAX_HELD_OUT_ROWS / summary.rows)
 
-        def validation_use(record: Record) -> RowUse:
+        def validation_use(record: LoggedDecision) -> RowUse:
             if row_use(record) == "evaluate":  # these judge the model, and so have no say in it
                 return "leave out"
-            return "evaluate" if uniform_number(seed + 2**42, record.row_number, 0) < share else "learn"
+            return "evaluate" if uniform_number(seed + 2**42, record.row_index, 0) < share else "learn"
 
         for number in (1, passes):
             trial = _Trainer(log, copy.deepcopy(learner), summary, validation_use, holdout, progress)
@@ -158,7 +158,7 @@ class _Trainer:
         log: Log,
         learner: Learner,
         summary: LogSummary,
-        row_use: Callable[[Record], RowUse],
+        row_use: Callable[[LoggedDecision], RowUse],
         holdout: float,
         progress: Progress,
     ) -> None:
@@ -169,20 +169,20 @@ class _Trainer:
         self.holdout = holdout
         self.progress = progress
         self.names = learner.vocabulary.all()
-        self.held_out_rows: list[Record] = []  # the first ones to evaluate by
+        self.held_out_rows: list[LoggedDecision] = []  # the first ones to evaluate by
         self.history: list[PassResult] = []
         self.counts: Counter[str] = Counter()  # of the rows of one pass
 
     def learn(self, passes: int) -> None:
         learner = self.learner
         total = self.summary.rows
-        learner.anneal(1.0, passes)
+        learner.prepare_passes(passes)
         self.summary.declare_columns(learner)
         for number in range(1, passes + 1):
             self.counts.clear()
             for i, record in enumerate(with_progress(self.log, self.progress, total, "rows")):
-                if i % ANNEALING_ROWS == 0:
-                    learner.anneal(1.0 - (number - 1 + i / total) / passes, passes)
+                if passes > 1 and i % ANNEALING_ROWS == 0:
+                    learner.anneal(1.0 - (number - 1 + i / total) / passes)
                 use = self.row_use(record)
                 if record.hit is None:
                     self.counts["unanswered"] += 1
@@ -197,9 +197,9 @@ class _Trainer:
                 raise FeedbackError.must("learner", self.log.name, wanted, learner.name)
             if self.held_out_rows:
                 self.history.append(self._evaluate(number))
-        learner.anneal(1.0, passes)
+        learner.anneal(1.0)
 
-    def _learn_row(self, record: Record) -> None:
+    def _learn_row(self, record: LoggedDecision) -> None:
         learner = self.learner
         decision = relabel(record, learner.vocabulary, self.names)
         if not learner.learns_from(decision):
@@ -208,7 +208,7 @@ class _Trainer:
         if record.label is None:
             learner.update(decision, hit=record.hit)
         else:
-            where = at_row(self.log.name, record.row_number)
+            where = at_row(self.log.name, record.row_index)
             label = label_indices(learner.vocabulary, [record.label], "label", where)[0]
             learner.update(decision, label=self.names[label])
         self.counts["learnt"] += 1
@@ -222,7 +222,7 @@ class _Trainer:
         records = self.held_out_rows if learner.scores_are_log_probabilities else self.log
         diagnostics = LogDiagnostics()
 
-        def is_held_out(record: Record) -> bool:
+        def is_held_out(record: LoggedDecision) -> bool:
             return self.row_use(record) == "evaluate"
 
         run_evaluators([evaluator], records, self.summary, is_held_out, diagnostics)

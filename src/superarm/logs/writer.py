@@ -14,8 +14,8 @@ from superarm._types import JsonObject
 from superarm.data.labels import Label
 from superarm.data.table_writer import WriteRows, check_table_path, table_writer
 from superarm.decisions.decision import Decision
-from superarm.decisions.record import COLUMNS, Record
-from superarm.errors import Description, InvalidInput
+from superarm.decisions.logged_decision import COLUMNS, LoggedDecision
+from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
     import polars
@@ -49,13 +49,13 @@ class Writer:
 
     def add(
         self,
-        decision: Decision | Record,
+        decision: Decision | LoggedDecision,
         *,
         hit: bool | None = None,
         label: Label | None = None,
         **details: Any,
     ) -> None:
-        """Append a decision with its answer, or a whole `Record`.
+        """Append a decision with its answer, or a whole `LoggedDecision`.
 
         Args:
             decision: what `decide` gave.
@@ -65,9 +65,9 @@ class Writer:
         """
         if self._write_rows is None:  # nothing would ever write what is pending
             wanted = "in the block of a with statement, at whose end the file is written"
-            raise InvalidInput.must("add", "Writer", wanted, Description(f"{self.path} outside of it"))
+            raise InvalidInput.must("add", "Writer", wanted, Unquoted(f"{self.path} outside of it"))
         if isinstance(decision, Decision):
-            decision = Record.from_decision(decision, hit=hit, label=label, **details)
+            decision = LoggedDecision.from_decision(decision, hit=hit, label=label, **details)
         self._pending.append(decision.to_dict())
         self.rows += 1
         if len(self._pending) >= BATCH:

@@ -8,7 +8,7 @@ from superarm.native.arrays cimport int64_data
 
 
 cdef class AnsweredRounds:
-    """A set of round numbers: all below ``start``, and those of ``bits``.
+    """A set of round numbers: all below ``start``, and those whose bit is set in ``bits``, counted from ``start``.
 
     Answers that come in order take no memory; each round after the oldest open one takes a bit.
 

@@ -30,7 +30,7 @@ cdef class GrowingArray:
     """Numbers that are written one after the other, before it is known how many there will be."""
 
     cdef list chunks
-    cdef object chunk  # the one at hand, and where its numbers lie
+    cdef object chunk  # the chunk at hand, and where its numbers lie
     cdef char* data
-    cdef Py_ssize_t used, capacity, itemsize  # of it
+    cdef Py_ssize_t used, capacity, itemsize  # of the chunk at hand
     cdef void* end(self, Py_ssize_t n) except NULL nogil

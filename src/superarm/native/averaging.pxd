@@ -36,7 +36,7 @@ cdef class AveragedWeights(Stage):
     cdef float* A
     cdef float* sparse  # (width + 1) x 2 x k: of each feature W, then A; the last row is the constant's
     cdef AveragingState* averaging
-    cdef ScorePair sparse_scores  # scratch: of the sparse part of the row that `score_sparse` saw last
+    cdef ScorePair sparse_scores  # scratch: scores of the sparse part of the row that `score_sparse` saw last
 
     # Scores of the dense part: by the average, and by the last weights.
     cdef void average_scores(self, const ScaledRow* x, float* s) noexcept nogil

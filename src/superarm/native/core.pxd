@@ -39,7 +39,7 @@ cdef class DecisionBase:
 cdef class Core(Stage):
     cdef readonly Py_ssize_t k
     cdef readonly Scaling scaling
-    cdef readonly RuleKernel rule
+    cdef readonly RuleKernel kernel
     cdef readonly AnsweredRounds answered
     cdef public int64_t round  # the next one
     cdef list skipped  # pairs (first, end): rounds before it that are still to be counted (`count_round`)
@@ -55,7 +55,7 @@ cdef class Core(Stage):
     cdef Py_ssize_t prepared_n, prepared_m  # what was prepared last
     cdef readonly int64_t n_updates  # since the core was made
     # what `bind` takes
-    cdef readonly object decision_class, vocabulary, explore_rule
+    cdef readonly object decision_class, vocabulary, rule
     cdef public object id
     cdef readonly object all_labels, showable  # arrays of label indices
     cdef public Py_ssize_t set_size
@@ -70,6 +70,7 @@ cdef class Core(Stage):
     cdef void prefetch_weights(self, const Row* row) noexcept nogil
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
+    cpdef raise_pending(self)
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps

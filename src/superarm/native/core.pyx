@@ -41,10 +41,10 @@ cdef class Cursor:
         self.draw_state_data = double_data(self.draw_state)
 
     @staticmethod
-    def of(RuleKernel rule, int64_t round) -> Cursor:
-        """Return the position of a learner with this ``rule`` at a ``round``."""
-        cdef Cursor cursor = Cursor(round, np.zeros(rule.n_draw_state))
-        memcpy(cursor.draw_state_data, rule.draw_state, rule.n_draw_state * sizeof(double))
+    def of(RuleKernel kernel, int64_t round) -> Cursor:
+        """Return the position of a learner with this ``kernel`` at a ``round``."""
+        cdef Cursor cursor = Cursor(round, np.zeros(kernel.n_draw_state))
+        memcpy(cursor.draw_state_data, kernel.draw_state, kernel.n_draw_state * sizeof(double))
         return cursor
 
     def __eq__(self, other):
@@ -67,12 +67,12 @@ cdef class Core(Stage):
     Args:
         k: labels.
         scaling: how rows reach the weights.
-        rule: how sets are chosen.
+        kernel: how sets are chosen.
     """
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
-        self.k, self.scaling, self.rule = k, scaling, rule
-        self.stages |= {"scaling": scaling, "rule": rule}
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel):
+        self.k, self.scaling, self.kernel = k, scaling, kernel
+        self.stages |= {"scaling": scaling, "rule": kernel}
         self.answered, self.skipped = AnsweredRounds(), []
         self.round, self.set_size = 0, 1
         self.s = self.scratch_floats("s", k)
@@ -82,23 +82,23 @@ cdef class Core(Stage):
         self.prepared_n, self.prepared_m, self.takes_hit = -1, -1, True
 
     def bind(
-        self, *, decision_class, explore_rule, vocabulary, str id, all_labels=None, showable=None,
+        self, *, decision_class, rule, vocabulary, str id, all_labels=None, showable=None,
         Py_ssize_t set_size=1, tuple feedback=("hit",), CallLock lock=None,
     ) -> None:
         """Take what every decision carries, and what `decide_fast` and `update_fast` must know.
 
         Args:
             decision_class: superarm.decisions.Decision.
-            explore_rule: the rule of superarm.explore.
+            rule: the rule of superarm.explore.
             vocabulary: the LabelVocabulary behind the indices.
-            id: of the learner, or of the rule.
-            all_labels: an array of the k label indices; ``None`` for one of its own.
-            showable: an array of those that may be shown; ``None`` for all.
+            id: the learner's id, or the id of a rule that is used alone.
+            all_labels: an array of the k label indices; ``None`` to keep the core's own.
+            showable: an array of the label indices that may be shown; ``None`` for all.
             set_size: how many to show, in the fast paths and in the fused loop.
             feedback: what the learner takes: some of hit, label, likelihood.
-            lock: of the learner, where the fast paths do: dense rows without names, no label added, nothing in Python.
+            lock: the learner's lock, where the fast paths serve: dense rows without names, no label added, no plain Python.
         """
-        self.decision_class, self.explore_rule = decision_class, explore_rule
+        self.decision_class, self.rule = decision_class, rule
         self.vocabulary, self.id = vocabulary, id
         if all_labels is not None:
             self.all_labels = all_labels
@@ -125,9 +125,11 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         """Make what depends on how many labels are eligible and shown; with the interpreter, before the loop."""
 
-    def take_error(self) -> BaseException | None:
-        """Return what a learner or a rule in plain Python has raised in compiled code, and forget it."""
-        return self.rule.take_error()
+    cpdef raise_pending(self):
+        """Raise what a learner or a rule in plain Python has raised in compiled code."""
+        if self.kernel.failed:
+            error, self.kernel.error, self.kernel.failed = self.kernel.error, None, False
+            raise error
 
     def on_labels_added(self, Py_ssize_t before) -> None:
         """Set what is not to begin as in a new core, for labels from index ``before`` on, which are new."""
@@ -151,7 +153,7 @@ cdef class Core(Stage):
         draw.drawn, draw.top = self.drawn, self.top
         draw.size = draw.top_size = context.m
         draw.n_log, draw.log_propensity = 0, 0.0
-        self.rule.choose(context, draw)
+        self.kernel.choose(context, draw)
         if not all_eligible:
             for i in range(draw.size):
                 draw.drawn[i] = eligible[draw.drawn[i]]
@@ -161,8 +163,8 @@ cdef class Core(Stage):
 
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil:
         """Let the rule move ``draw_state`` after a decision. Return SCORE_FAILED if a rule in plain Python raises."""
-        self.rule.on_decided(draw_state, draw_log, n_log)
-        return SCORE_FAILED if self.rule.failed else 0
+        self.kernel.on_decided(draw_state, draw_log, n_log)
+        return SCORE_FAILED if self.kernel.failed else 0
 
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil:
         round.x, round.s = &self.scaled_row, self.s
@@ -178,7 +180,7 @@ cdef class Core(Stage):
             return UPDATE_REFUSED
         self.n_updates += 1
         self.scaling.update_stats(round.row)
-        self.rule.on_feedback(round.draw_log, round.n_log, answer)
+        self.kernel.on_feedback(round.draw_log, round.n_log, answer)
         return 0
 
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil:
@@ -187,10 +189,10 @@ cdef class Core(Stage):
         if n == self.prepared_n and m == self.prepared_m:
             return 0
         with gil:
-            self.rule.prepare(n, m)
+            self.kernel.prepare(n, m)
             self.prepare(n, m)
             self.prepared_n, self.prepared_m = n, m
-            capacity = self.rule.log_size(n, m)
+            capacity = self.kernel.log_size(n, m)
             if capacity > self.draw_log_capacity:
                 self.draw_log, self.draw_log_capacity = self.scratch_doubles("draw_log", capacity), capacity
         return 0
@@ -198,13 +200,13 @@ cdef class Core(Stage):
     # ------------------------------------------------------------ one decision
 
     def cursor(self) -> Cursor:
-        """Return a copy of its position."""
-        return Cursor.of(self.rule, self.round)
+        """Return the present position: a copy."""
+        return Cursor.of(self.kernel, self.round)
 
     def move_to(self, Cursor cursor) -> None:
-        """Take over the position of a cursor of its own."""
+        """Move to the position of a cursor of this core."""
         self.round = cursor.round
-        memcpy(self.rule.draw_state, cursor.draw_state_data, self.rule.n_draw_state * sizeof(double))
+        memcpy(self.kernel.draw_state, cursor.draw_state_data, self.kernel.n_draw_state * sizeof(double))
 
     def decide_fast(self, x, cursor=None):
         """Return the decision for a plain dense row, with all labels eligible; ``None`` if `Learner.decide` must look."""
@@ -217,25 +219,24 @@ cdef class Core(Stage):
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        fits = cursor is None or type(cursor) is Cursor and len(cursor.draw_state) == self.rule.n_draw_state
+        fits = cursor is None or type(cursor) is Cursor and len(cursor.draw_state) == self.kernel.n_draw_state
         return self.decide(row, row, self.showable, self.set_size, cursor) if fits else None
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor=None, double coverage=0.0):
-        """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite, or a
-        rule in plain Python has raised.
+        """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite.
 
         Args:
-            row: as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
-            x: as people see it.
-            eligible: label indices.
+            row: the row as compiled code reads it: a dense row, or with ``dense``, ``indices`` and ``values``.
+            x: the row as people see it.
+            eligible: the indices of the labels that may be shown.
             m: how many to show.
             cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
-            coverage: that is asked for; 0: the rule's own.
+            coverage: the coverage to keep; 0 for the rule's own.
         """
         cdef Row read
         cdef Draw draw
         cdef DrawContext context
-        cdef double* draw_state = self.rule.draw_state if cursor is None else cursor.draw_state_data
+        cdef double* draw_state = self.kernel.draw_state if cursor is None else cursor.draw_state_data
         read_row(row, &read)
         context.eligible, context.n, context.m = intp_data(eligible), np.PyArray_DIM(eligible, 0), m
         context.round = self.round if cursor is None else cursor.round
@@ -244,6 +245,7 @@ cdef class Core(Stage):
         draw.draw_log = self.draw_log
         self.last_decision = None
         if self.decide_step(&read, &context, &draw) or self.move_rule(draw_state, self.draw_log, draw.n_log):
+            self.raise_pending()
             return None
         if cursor is None:
             self.round += 1
@@ -262,7 +264,7 @@ cdef class Core(Stage):
         decision._eligible = None if eligible is self.all_labels else eligible
         decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
-        decision._rule, decision.vocabulary = self.explore_rule, self.vocabulary
+        decision._rule, decision.vocabulary = self.rule, self.vocabulary
         decision.round, decision.learner = round, self.id
         return decision
 
@@ -295,19 +297,20 @@ cdef class Core(Stage):
 
     def advance(self, np.ndarray draw_log) -> None:
         """Move the rule as if it had made the decision for which it wrote ``draw_log``."""
-        self.rule.on_decided(self.rule.draw_state, double_data(draw_log), np.PyArray_DIM(draw_log, 0))
+        self.kernel.on_decided(self.kernel.draw_state, double_data(draw_log), np.PyArray_DIM(draw_log, 0))
+        self.raise_pending()
 
     # ------------------------------------------------------------ one answer
 
     def update_fast(self, decision, hit) -> int:
-        """Learn from a bit about a decision of its own. Return 0, why not, or NOT_FAST."""
+        """Learn from a bit about a decision of this core. Return 0, or why not, or NOT_FAST."""
         if self.lock is None or self.lock.depth:
             return NOT_FAST
         if not (self.takes_hit and (hit is True or hit is False) and type(decision) is self.decision_class):
             return NOT_FAST
         cdef DecisionBase own = <DecisionBase>decision
         # a decision that was stored, or that another rule made, has not been checked
-        if own._rule is not self.explore_rule or own.vocabulary is not self.vocabulary or own.learner != self.id:
+        if own._rule is not self.rule or own.vocabulary is not self.vocabulary or own.learner != self.id:
             return NOT_FAST
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
@@ -322,7 +325,7 @@ cdef class Core(Stage):
 
         Args:
             decision: the decision.
-            row: as compiled code reads it.
+            row: the row as compiled code reads it.
             eligible: label indices that could be shown, increasing.
             sets: an array of label indices: DecisionSets (decisions/decision.py), one after the other.
             draw_log: what the rule wrote down.
@@ -353,6 +356,7 @@ cdef class Core(Stage):
             decision.learnt_by = (*decision.learnt_by, self.id)
         elif status == 0:
             self.answered.add(decision.round)
+        self.raise_pending()
         return status
 
     # ------------------------------------------------------------ many
@@ -368,13 +372,14 @@ cdef class Core(Stage):
                 rows.at(i, &row)
                 self.scaling.scale(&row, &self.scaled_row)
                 self.score(&self.scaled_row, s + i * self.k)
+        self.raise_pending()
 
 
 cdef class LinearCore(Core):
     """A core with one matrix of weights, scored as it is, and room for a step on some labels."""
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
-        Core.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel):
+        Core.__init__(self, k, scaling, kernel)
         self.weights = Weights(k, scaling.d, scaling.width)
         self.stages["weights"] = self.weights
         self.touched = self.scratch_intp("touched", k + 1)
@@ -390,8 +395,8 @@ cdef class LinearCore(Core):
 cdef class ScoresCore(Core):
     """A core whose rows are scores, one for each label, that come from elsewhere: only its rule learns."""
 
-    def __init__(self, Py_ssize_t k, RuleKernel rule):
-        Core.__init__(self, k, Scaling(k, 0), rule)
+    def __init__(self, Py_ssize_t k, RuleKernel kernel):
+        Core.__init__(self, k, Scaling(k, 0), kernel)
 
     cdef void score(self, const ScaledRow* x, float* s) noexcept nogil:
         memcpy(s, x.dense, self.k * sizeof(float))

@@ -63,9 +63,9 @@ cdef class CoverKernel(LeaveOutKernel):
     cdef readonly bint full_information
     cdef double* warm_up  # rounds; part of the state, so that labels added later do not make it longer
     cdef double* targets  # coverages that are in use; 0 where there is room
-    cdef double* thresholds  # q of each
-    cdef double* recent_misses  # of each, a running mean
-    cdef Tally* tally  # of each
+    cdef double* thresholds  # q of each target
+    cdef double* recent_misses  # a running mean for each target
+    cdef Tally* tally  # the counts of each target
     cdef readonly bint has_broken_promise
     cdef public bint warned  # about the broken promise
 

@@ -23,7 +23,7 @@ cdef class Curves(Stage):
         k: labels.
         d: columns of the dense part.
         features: random features, an even number; 0 for none, and nothing to do.
-        seed: of the projections.
+        seed: the seed of the projections.
         bias: the constant beside the dense part.
         forget: the least weight of a new row.
     """

@@ -35,8 +35,8 @@ cdef class SoftmaxCore(LinearCore):
 
     cdef readonly double step
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double step):
-        LinearCore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, double step):
+        LinearCore.__init__(self, k, scaling, kernel)
         self.step = step
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
@@ -53,8 +53,8 @@ cdef class MCSLPCore(LinearCore):
     cdef readonly bint gate
     cdef readonly double margin
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, bint gate, double margin):
-        LinearCore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, bint gate, double margin):
+        LinearCore.__init__(self, k, scaling, kernel)
         self.gate, self.margin = gate, margin
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
@@ -86,9 +86,9 @@ cdef class PassiveAggressiveCore(LinearCore):
     cdef readonly double max_lambda, slack_price
 
     def __init__(
-        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double max_lambda, double slack_price
+        self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, double max_lambda, double slack_price
     ):
-        LinearCore.__init__(self, k, scaling, rule)
+        LinearCore.__init__(self, k, scaling, kernel)
         self.max_lambda, self.slack_price = max_lambda, slack_price
 
 

@@ -265,8 +265,8 @@ cdef class LeaveOutKernel(RuleKernel):
     ) noexcept nogil:
         """Write down what explore/leave_out.py needs, from ``draw_log[at]`` on. Return where it ends.
 
-        How many sums there are, and they; how many ranks fill up, and their positions; how many groups there are (0: no
-        ties), and the ranks of each. Then +1 and the positions behind the ranks that are tied with the last one, or if
+        The number of sums, and the sums; of ranks that fill up, and their positions; of groups (0: no ties), and the
+        ranks of each. Then +1 and the positions behind the ranks that are tied with the last one, or if
         they are fewer, -1 and the others.
         """
         cdef Py_ssize_t i, behind, m = self.m, last = self.n_groups - 1

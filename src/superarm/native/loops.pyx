@@ -96,21 +96,23 @@ cdef class DecisionBlock:
 
 
 def run(
-    Core core, RowBlock rows, np.ndarray y, np.ndarray visit, np.ndarray counts, signed_sizes=None
+    Core core, RowBlock rows, np.ndarray y, np.ndarray order, np.ndarray counts, signed_sizes=None
 ) -> tuple[int, int]:
-    """Run rounds over rows[visit], answered from y. Return how many were done, and why it stopped (0: at the end).
+    """Run rounds over rows[order], answered from y. Return how many were done, and why it stopped (0: at the end).
+
+    It leaves what plain Python has raised to its caller, who calls `Core.raise_pending`.
 
     Args:
-        core: of the learner.
+        core: the learner's core.
         rows: the rows.
         y: label indices (intp).
-        visit: row indices (intp).
+        order: row indices (intp).
         counts: gets `RunCounts` (four int64).
         signed_sizes: gets (intp) how many labels each round showed, less than 0 if the right one was not among them.
     """
-    cdef Py_ssize_t i = 0, at, following, n = visit.shape[0], m = core.set_size
+    cdef Py_ssize_t i = 0, at, following, n = order.shape[0], m = core.set_size
     cdef int64_t first_round = core.round
-    cdef const Py_ssize_t* order = intp_data(visit)
+    cdef const Py_ssize_t* row_index = intp_data(order)
     cdef const Py_ssize_t* label = intp_data(y)
     cdef RunCounts* count = <RunCounts*>int64_data(counts)
     cdef Py_ssize_t* size = NULL if signed_sizes is None else intp_data(signed_sizes)
@@ -127,19 +129,19 @@ def run(
     answer.likelihood, answer.label = NULL, -1
     core.ensure_prepared(round.n, m)
     context.eligible, context.n, context.m = round.eligible, round.n, m
-    context.draw_state, context.coverage = core.rule.draw_state, 0.0
+    context.draw_state, context.coverage = core.kernel.draw_state, 0.0
     draw.draw_log = core.draw_log
     core.last_decision = None
     with nogil:
         while i < n:
-            at, following = order[i], order[min(i + 1, n - 1)]
+            at, following = row_index[i], row_index[min(i + 1, n - 1)]
             rows.at(at, &row)
             rows.prefetch_row(following)
             context.round = core.round
             status = core.decide_step(&row, &context, &draw)
             if status:
                 break
-            status = core.move_rule(core.rule.draw_state, core.draw_log, draw.n_log)
+            status = core.move_rule(core.kernel.draw_state, core.draw_log, draw.n_log)
             if status:
                 break
             core.round += 1
@@ -171,12 +173,12 @@ def decide_many(
     """Decide for every row, at a cursor.
 
     Args:
-        core: of the learner, which stays as it is.
+        core: the core of a learner or a rule; it stays as it is.
         rows: the rows.
         eligible: the labels that may be shown (decisions/decisions.py: EligibleLabels).
         m: how many to show.
         cursor: where to begin; it is moved.
-        coverage: that is asked for; 0: the rule's own.
+        coverage: the coverage to keep; 0 for the rule's own.
 
     Returns:
         How many rows could be decided, and the fields of `superarm.decisions.decisions.DrawnSets`, by name.
@@ -202,7 +204,7 @@ def decide_many(
             context.eligible = labels_of_row(&lists, i, &context.n)
             core.ensure_prepared(context.n, m)
             flat = <Py_ssize_t*>sets.end(3 * min(context.n, m))
-            log = <double*>logs.end(core.rule.log_size(context.n, m))
+            log = <double*>logs.end(core.kernel.log_size(context.n, m))
             rows.at(i, &row)
             context.round, context.m = cursor.round, m
             draw.draw_log = log
@@ -220,6 +222,7 @@ def decide_many(
             log_prob[i], size[i] = draw.log_propensity, draw.size
             set_start[i + 1], log_start[i + 1] = set_start[i] + length, log_start[i] + draw.n_log
             i += 1
+    core.raise_pending()
     return i, {
         "flat": sets.numbers(), "starts": starts, "sizes": sizes, "log_probs": log_probs,
         "draw_logs": logs.numbers(), "draw_log_starts": draw_log_starts,
@@ -230,15 +233,15 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
     """Learn from answers to decisions, in their order, and mark their rounds as answered.
 
     Args:
-        core: of the learner.
+        core: the learner's core.
         decisions: the decisions.
-        answers: to some of them (learners/batch_answers.py: AnswerColumns).
+        answers: answers to some of the decisions (learners/batch_answers.py: AnswerColumns).
 
     Returns:
         How many answers were learnt from, and why it stopped there (0: at the end).
     """
-    cdef Py_ssize_t i = 0, n = len(answers.which)
-    cdef const Py_ssize_t* order = intp_data(answers.which)
+    cdef Py_ssize_t i = 0, n = len(answers.answered)
+    cdef const Py_ssize_t* order = intp_data(answers.answered)
     cdef const unsigned char* hit = <const unsigned char*>np.PyArray_DATA(answers.hits)
     cdef const Py_ssize_t* label = intp_data(answers.labels)
     cdef RowBlock rows = decisions.rows
@@ -261,6 +264,7 @@ def update_many(Core core, DecisionBlock decisions, answers) -> tuple[int, int]:
             if status:
                 break
             i += 1
-    rounds = decisions.rounds[answers.which[:i]]
+    rounds = decisions.rounds[answers.answered[:i]]
     core.answered.add_many(rounds[rounds >= 0])
+    core.raise_pending()
     return i, status

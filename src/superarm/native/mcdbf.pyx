@@ -62,10 +62,10 @@ cdef class MCDBFCore(LinearCore):
     """The paper's algorithm for one bit about a set.
 
     Args:
-        gamma: of its draws.
+        gamma: the share of exploration in the draws.
         estimate: ``"ordered"``, ``"set"`` or ``"minimum-variance"``.
-        gate: the hinge.
-        margin: of the gate; 0 to follow the noise of the estimates.
+        gate: whether steps are made only where the hinge loss is positive.
+        margin: the margin of that loss; 0 to follow the noise of the estimates.
         rho: P(y in top set) at the start.
         learn_rho: whether to learn it.
         estimate_table: called with (n, m, gamma), returns an EstimateTable (theory/label_estimates.py).
@@ -85,11 +85,11 @@ cdef class MCDBFCore(LinearCore):
     cdef Table table  # for the sets of the last step
 
     def __init__(
-        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *,
+        self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *,
         double gamma, str estimate, bint gate, double margin, double rho, bint learn_rho,
         estimate_table,
     ):
-        LinearCore.__init__(self, k, scaling, rule)
+        LinearCore.__init__(self, k, scaling, kernel)
         self.gamma, self.estimate = gamma, estimate
         self.ordered = estimate == "ordered"
         self.gate, self.margin, self.learn_rho = gate, margin, learn_rho

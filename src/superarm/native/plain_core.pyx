@@ -1,6 +1,6 @@
 """PlainCore: `score` and `learn` are functions in Python. Everything around them is as for the compiled learners.
 
-An exception that they raise is kept in ``error``, the loop stops, and `take_error` hands it over.
+An exception of theirs stops the loop, and `Core.raise_pending` raises it.
 """
 
 from libc.math cimport NAN
@@ -22,7 +22,7 @@ cdef class PlainCore(Core):
     Args:
         k: labels.
         scaling: how rows reach the functions.
-        rule: how sets are chosen.
+        kernel: how sets are chosen.
         score: called with a row, an array that is the callee's own: the dense columns, then the sparse ones
             with their zeros. Returns the scores of all labels.
         learn: called with a row, the shown labels as drawn, and the bit. Returns whether it learnt.
@@ -33,10 +33,9 @@ cdef class PlainCore(Core):
     cdef public dict memory
     cdef object scores_row  # an array, and where its numbers lie
     cdef float* scores_data
-    cdef object error
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, score, learn, dict memory):
-        Core.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, score, learn, dict memory):
+        Core.__init__(self, k, scaling, kernel)
         self.score_row, self.learn_row, self.memory = score, learn, memory
         self.scores_data = self.scratch_floats("scores", k)
         self.scores_row = self._scratch["scores"]
@@ -57,31 +56,27 @@ cdef class PlainCore(Core):
         s[0] = NAN  # which tells the loop to stop
         if kernels.all_finite(x.dense, x.d) and kernels.all_finite(x.values, x.n):
             with gil:
-                if self.error is None:
+                if not self.kernel.failed:
                     try:
                         self.scores_row[:] = self.score_row(self.as_array(x))
                         memcpy(s, self.scores_data, self.k * sizeof(float))
                     except BaseException as error:
-                        self.error = error
+                        self.kernel.error, self.kernel.failed = error, True
 
     cdef bint learn(self, const Round* round, const Answer* answer) noexcept nogil:
         cdef Py_ssize_t i
         cdef bint learnt = False
         with gil:
-            if self.error is None:
+            if not self.kernel.failed:
                 try:
                     shown = np.array([round.drawn[i] for i in range(round.m)], np.intp)
                     learnt = self.learn_row(self.as_array(round.x), shown, answer.hit)
                 except BaseException as error:
-                    self.error = error
+                    self.kernel.error, self.kernel.failed = error, True
         return learnt
 
     cdef bint reads_scores(self, const Round* round) noexcept nogil:
         return False
-
-    def take_error(self) -> BaseException | None:
-        error, self.error = self.error, None
-        return Core.take_error(self) if error is None else error
 
     # ------------------------------------------------------------ the state
 

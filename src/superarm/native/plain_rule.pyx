@@ -1,7 +1,7 @@
 """PlainRuleKernel: a rule in plain Python (explore/plain.py), as compiled code calls it: with the interpreter.
 
 What goes wrong there must wait until compiled code has come back: then the kernel has ``failed``, chooses and moves
-nothing, and ``error`` says why.
+nothing, until `Core.raise_pending` raises its ``error``.
 """
 
 from libc.string cimport memcpy

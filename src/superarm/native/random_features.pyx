@@ -52,7 +52,7 @@ cdef class RandomFeatures(Stage):
     Args:
         d: columns of the dense part.
         n_frequencies: P, as many cosines as sines; 0 for none.
-        seed: of the signs.
+        seed: the seed of the signs.
         bias: the constant beside the row, whose length is then sqrt(1 - bias^2).
         forget: the least weight of a new row.
     """

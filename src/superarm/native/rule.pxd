@@ -11,7 +11,7 @@ cdef class RuleKernel(Stage):
     cdef public uint64_t seed
     cdef double* draw_state  # what deciding moves: a Cursor may stand in for it
     cdef readonly Py_ssize_t n_draw_state
-    cdef bint failed  # a rule in plain Python has raised `error`, which `take_error` hands over
+    cdef bint failed  # a rule or a learner in plain Python has raised `error`, which `Core.raise_pending` raises
     cdef object error
 
     # What must be known about sets of (at most) m out of n labels is made here, with the interpreter, before `choose`.

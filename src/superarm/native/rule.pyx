@@ -14,11 +14,6 @@ cdef class RuleKernel(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m):
         pass
 
-    def take_error(self) -> BaseException | None:
-        """Return what a rule in plain Python has raised in compiled code, and forget it."""
-        error, self.error, self.failed = self.error, None, False
-        return error
-
     cdef Py_ssize_t log_size(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
         return 0
 

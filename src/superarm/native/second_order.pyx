@@ -12,8 +12,8 @@ from superarm.native.types cimport Answer, Round
 
 
 cdef class CoordinateCore(LinearCore):
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
-        LinearCore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel):
+        LinearCore.__init__(self, k, scaling, kernel)
         self.z = self.scratch_doubles("z", scaling.d + scaling.width + 2)
         self.features = self.scratch_intp("features", scaling.width + 1)
 
@@ -44,8 +44,8 @@ cdef class SOBACore(CoordinateCore):
 
     cdef double* mu
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule):
-        CoordinateCore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel):
+        CoordinateCore.__init__(self, k, scaling, kernel)
         self.mu = self.doubles("mu", 1)
 
     cdef double product(self, Py_ssize_t other, Py_ssize_t y, double P) noexcept nogil:
@@ -84,8 +84,8 @@ cdef class SOBADiagonalCore(SOBACore):
 
     cdef readonly Weights A, theta
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double a):
-        SOBACore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, double a):
+        SOBACore.__init__(self, k, scaling, kernel)
         self.stages["A"] = self.A = Weights(k, scaling.d, scaling.width, a)
         self.stages["theta"] = self.theta = Weights(k, scaling.d, scaling.width)
 
@@ -128,8 +128,8 @@ cdef class SOBAFullCore(SOBACore):
     cdef Py_ssize_t label_size  # dense weights of a label, its constant included
     cdef Py_ssize_t size
 
-    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double a):
-        SOBACore.__init__(self, k, scaling, rule)
+    def __init__(self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, double a):
+        SOBACore.__init__(self, k, scaling, kernel)
         self.label_size = scaling.d + 1 if scaling.d > 0 else 0
         self.size = k * (self.label_size + (scaling.width + 1 if scaling.width > 0 else 0))
         self.inverse = self.doubles("inverse", (self.size, self.size))
@@ -190,9 +190,9 @@ cdef class NewtronCore(CoordinateCore):
     cdef readonly double alpha, beta, D
 
     def __init__(
-        self, Py_ssize_t k, Scaling scaling, RuleKernel rule, *, double alpha, double beta, double D
+        self, Py_ssize_t k, Scaling scaling, RuleKernel kernel, *, double alpha, double beta, double D
     ):
-        CoordinateCore.__init__(self, k, scaling, rule)
+        CoordinateCore.__init__(self, k, scaling, kernel)
         self.alpha, self.beta, self.D = alpha, beta, D
         self.stages["A"] = self.A = Weights(k, scaling.d, scaling.width, 1.0 / D)
         self.stages["b"] = self.b = Weights(k, scaling.d, scaling.width)

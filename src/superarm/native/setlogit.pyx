@@ -47,13 +47,13 @@ cdef class SetLogitCore(Core):
 
     Args:
         k: labels.
-        seed: of the curves.
+        seed: the seed of the curves.
         scaling: how rows reach the weights.
-        rule: how sets are chosen.
-        step: of the dense part and its curves.
-        sparse_step: of the sparse part.
-        average_share: of the average, where post is taken.
-        revive: of post that labels which were not shown give to each other, on a miss.
+        kernel: how sets are chosen.
+        step: the step size of the dense part and its curves.
+        sparse_step: the step size of the sparse part.
+        average_share: the share of the average's scores in those that make post.
+        revive: the share of post that labels which were not shown give to each other, on a miss.
         curves: random features of the dense part, an even number.
         bias: the constant beside the dense part.
         forget: the least weight of a new round.
@@ -85,12 +85,12 @@ cdef class SetLogitCore(Core):
     cdef double* revive_weights  # by which labels that were not shown share what they give, on a miss
 
     def __init__(
-        self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel rule, double step, double sparse_step,
+        self, *, Py_ssize_t k, seed, Scaling scaling, RuleKernel kernel, double step, double sparse_step,
         double average_share, double revive, Py_ssize_t curves, double bias, double forget=0.0,
         double false_yes=0.0, double false_no=0.0, Py_ssize_t none_label=-1,
     ):
         cdef Py_ssize_t d = scaling.d, width = scaling.width
-        Core.__init__(self, k, scaling, rule)
+        Core.__init__(self, k, scaling, kernel)
         self.step, self.sparse_step, self.average_share = step, sparse_step, average_share
         self.revive, self.none_label = revive, none_label
         self.noise = Noise(false_yes, false_no)

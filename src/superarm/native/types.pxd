@@ -42,7 +42,7 @@ cdef struct DrawContext:
     const double* draw_state
     const Py_ssize_t* eligible  # the indices of these labels, increasing
     const float* all_scores  # of all labels, eligible or not, by their indices
-    double coverage  # that is asked for, of a rule that promises one; 0: its own
+    double coverage  # to keep, for a rule that promises one; 0: the rule's own
 
 
 cdef struct Draw:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from superarm.data.cells import json_row
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
-from superarm.errors import Description, FeedbackError, InvalidInput, WeightsOverflow
+from superarm.errors import FeedbackError, InvalidInput, Unquoted, WeightsOverflow
 from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import (
@@ -218,7 +218,7 @@ class Batch:
             raise _request_error(error, "scores" if isinstance(learner, Scores) else "features") from error
         except WeightsOverflow as error:  # other rows may well be fine
             wanted = "so small that all scores stay finite"
-            raise InvalidInput.must("features", "decision", wanted, Description("an overflow")) from error
+            raise InvalidInput.must("features", "decision", wanted, Unquoted("an overflow")) from error
 
     def outcome(self, request: OutcomeRequest) -> Callable[[], OutcomeResponse]:
         """Take an outcome, once; return a function that gives the response after the commit."""
@@ -260,7 +260,7 @@ class Batch:
             return
         learner = self.projector.learner
         if label is None and "hit" not in learner.feedback:
-            got = Description(f"hit={request.hit!r}")
+            got = Unquoted(f"hit={request.hit!r}")
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
         self.service.check_writable()
         outcome = OutcomeBody(record.decision.seq, hit, label)

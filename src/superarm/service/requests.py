@@ -19,7 +19,7 @@ import numpy as np
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
 from superarm.data.rows import AnyRow, Row, as_row, conform_row
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.events import Event, OutcomeBody, dumps, loads, pack_row
 from superarm.learners import Learner, Scores
 from superarm.service.messages import DecisionRequestBody, OutcomeRequest
@@ -84,12 +84,12 @@ def _row(features: list[float] | JsonObject, learner: Learner) -> AnyRow | JsonO
             raise InvalidInput.must("features", "decision", f"at most {MAX_NAMES} names", len(features))
         return features
     if columns is not None and not columns.is_numeric_only:
-        raise InvalidInput.must("features", "decision", "names, as in the first row", Description("numbers"))
+        raise InvalidInput.must("features", "decision", "names, as in the first row", Unquoted("numbers"))
     if isinstance(features, dict) or isinstance(width, tuple):
         return _sparse_row(features, width)
     if len(features) != (width or len(features) or 1):
         wanted = f"of length {width or 'one or more'}"
-        raise InvalidInput.must("features", "decision", wanted, Description(f"length {len(features)}"))
+        raise InvalidInput.must("features", "decision", wanted, Unquoted(f"length {len(features)}"))
     return np.array(features, np.float32)
 
 
@@ -107,7 +107,7 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
     """Return a row of indices and values, with a dense part where the service's rows have both."""
     if width is None:
         wanted = "numbers or names: sparse rows need superarm serve --features"
-        raise InvalidInput.must("features", "decision", wanted, Description("indices and values"))
+        raise InvalidInput.must("features", "decision", wanted, Unquoted("indices and values"))
     n_dense, n_sparse = width if isinstance(width, tuple) else (0, width)
     names = ("dense", "indices", "values") if n_dense else ("indices", "values")
     lists = features if isinstance(features, dict) else {}
@@ -117,13 +117,13 @@ def _sparse_row(features: list[float] | JsonObject, width: int | tuple[int, int]
         raise InvalidInput.must("features", "decision", wanted, features)
     dense, indices, values = lists.get("dense", []), lists["indices"], lists["values"]
     if len(dense) != n_dense:
-        got = Description(f"length {len(dense)}")
+        got = Unquoted(f"length {len(dense)}")
         raise InvalidInput.must("features.dense", "decision", f"of length {n_dense}", got)
     numbers = np.array(indices, np.float64)
     is_invalid = (numbers < 0) | (numbers >= n_sparse) | (numbers != np.floor(numbers))
     if is_invalid.any():
         i = int(is_invalid.argmax())
-        wanted, got = f"a whole number in [0, {n_sparse})", Description(f"{indices[i]:g}")
+        wanted, got = f"a whole number in [0, {n_sparse})", Unquoted(f"{indices[i]:g}")
         raise InvalidInput.must(f"features.indices[{i}]", "decision", wanted, got)
     order = np.argsort(numbers, kind="stable")
     index = numbers[order].astype(np.int32)
@@ -149,14 +149,14 @@ def context_bytes(context: Any) -> bytes | None:
         data = dumps(context)
     except (TypeError, ValueError, RecursionError) as error:
         wanted = f"JSON, with integers of at most 64 bits, nested at most {CONTEXT_DEPTH} deep"
-        got = Description("a longer integer") if "64-bit" in str(error) else error  # (orjson's words)
+        got = Unquoted("a longer integer") if "64-bit" in str(error) else error  # (orjson's words)
         raise InvalidInput.must("context", "decision", wanted, got) from error
     if len(data) > CONTEXT_BYTES:
         wanted = f"of at most {CONTEXT_BYTES} bytes as JSON"
-        raise InvalidInput.must("context", "decision", wanted, Description(f"{len(data)} bytes"))
+        raise InvalidInput.must("context", "decision", wanted, Unquoted(f"{len(data)} bytes"))
     if data.count(b"[") + data.count(b"{") > CONTEXT_DEPTH and _depth(context) > CONTEXT_DEPTH:
         wanted = f"nested at most {CONTEXT_DEPTH} deep"
-        raise InvalidInput.must("context", "decision", wanted, Description("a deeper one"))
+        raise InvalidInput.must("context", "decision", wanted, Unquoted("a deeper one"))
     return data
 
 

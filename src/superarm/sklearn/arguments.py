@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from superarm._types import Array
 from superarm.data.cells import is_missing
 from superarm.data.tables import is_frame
-from superarm.errors import Description, InvalidInput, at_row
+from superarm.errors import InvalidInput, Unquoted, at_row
 
 OWNER = "SetFeedbackClassifier"
 PASS_SHOWN = "pass shown= (sklearn.set_config(enable_metadata_routing=True), set_score_request(shown=True))"
@@ -45,7 +45,7 @@ def answered_sets(
     propensities = [None] * n_rows if propensity is None else one_column(propensity)
     for name, values in {"shown": sets, "y": hits, "propensity": propensities}.items():
         if len(values) != n_rows:
-            got = Description(f"{len(values)} for {n_rows} rows")
+            got = Unquoted(f"{len(values)} for {n_rows} rows")
             raise InvalidInput.must(name, OWNER, "one for each row of X", got)
     answered = [i for i, hit in enumerate(hits) if hit is not None]
     indices = []
@@ -92,7 +92,7 @@ def check_no_gaps(y: Any) -> None:
     cells: Any = [] if y is None else np.ravel(np.asarray(y, object))  # scikit-learn refuses None itself
     missing = next((i for i, cell in enumerate(cells) if is_missing(cell)), None)
     if missing is not None:
-        got = Description(f"none in row {missing + 1}")
+        got = Unquoted(f"none in row {missing + 1}")
         raise InvalidInput.must("y", OWNER, "a label in every row (leave out rows without one)", got)
 
 

@@ -16,9 +16,8 @@ from superarm.data.columns import Columns
 from superarm.data.encoding import is_matrix
 from superarm.data.rows import Rows
 from superarm.data.tables import columns_of, is_frame, is_named_rows
-from superarm.decisions.decisions import Decisions
-from superarm.errors import Description, FeedbackError, InvalidInput
-from superarm.explore.cover import Cover
+from superarm.decisions import Decision, Decisions
+from superarm.errors import FeedbackError, InvalidInput, Unquoted
 from superarm.learners.registry import make, parse
 from superarm.losses import softmax
 from superarm.parameters import check_int
@@ -120,8 +119,9 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         data = self._training_rows(X, y, sets, propensity)
         self.passes_, calibration = try_on_held_out_rows(learner, data, self.passes, shuffle=self.shuffle)
         data.learn(learner, orders(len(data), self.passes_, random, shuffle=self.shuffle))
-        if calibration is not None and isinstance(learner.rule, Cover):
-            learner.rule.calibrate(learner.ensure_core().rule, calibration, learner.round)
+        if calibration is not None:  # its rule promises a coverage
+            kernel: Any = learner.ensure_core().kernel
+            kernel.calibrate(calibration.threshold, calibration.counts, learner.round)
         return self
 
     def partial_fit(
@@ -248,7 +248,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.fitted_with_shown_ = sets is not None
         if sets is None:
             return LabelledRows(rows, class_indices(self.classes_, y, "y"))
-        if not self.learner_.learns_from_given:
+        if not self.learner_.learns_from(Decision.given(None, self.learner_.vocabulary.decode([0]))):
             wanted = "one that learns from given sets, such as set-logit"
             raise FeedbackError.must("learner", "SetFeedbackClassifier", wanted, self.learner)
         answered, *columns = answered_sets(self.classes_, sets, y, propensity, len(rows))
@@ -270,7 +270,7 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             return named and (not is_frame(X) or self.columns is not None or not is_matrix(X))
         if self.learner_.columns is not None and not named:
             names = ", ".join(map(str, self.feature_names_in_[:6])) + ", …" * (self.n_features_in_ > 6)
-            wanted, got = f"rows with names ({names}), as it was fitted", Description("rows without names")
+            wanted, got = f"rows with names ({names}), as it was fitted", Unquoted("rows without names")
             raise InvalidInput.must("X", "SetFeedbackClassifier", wanted, got)
         return self.learner_.columns is not None
 
@@ -306,14 +306,14 @@ class SetFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self.learner,
             **({"labels": classes.tolist()} if named else {"n_labels": len(classes)}),
             n_features=None if is_named_rows(X) else X.shape[1],
-            set_size=1 if parse(self.learner)[0].single_label else min(self._max_set_size(), most),
+            set_size=1 if parse(self.learner)[0].shows_one_label else min(self._max_set_size(), most),
             **promise,
             seed=int(random.randint(2**31 - 1)),
         )
         if is_named_rows(X):
             inputs = self.learner_.inputs
             columns = inputs.infer_columns(X) if self.columns is None else Columns.read(self.columns)
-            inputs.use_columns(columns)  # the core is made later: `anneal` may choose its size
+            inputs.use_columns(columns)  # the core is made later: `prepare_passes` may choose its size
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,9 +17,9 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.rows import Rows
 from superarm.decisions.decision import Decision
-from superarm.explore.calibration import ThresholdCalibration
 from superarm.explore.cover import Cover
 from superarm.losses import softmax
+from superarm.sklearn.calibration import ThresholdCalibration
 from superarm.sklearn.scorer import log_losses, shown_mask
 
 if TYPE_CHECKING:
@@ -111,10 +111,11 @@ class AnsweredSets(TrainingRows):
     def learn(self, learner: Learner, orders: Iterable[Array]) -> None:
         """Update a learner, with smaller steps in each pass."""
         orders = list(orders)
+        learner.prepare_passes(len(orders))
         for number, order in enumerate(orders):
-            learner.anneal(1.0 - number / len(orders), len(orders))
+            learner.anneal(1.0 - number / len(orders))
             self.learn_pass(learner, order)
-        learner.anneal(1.0, len(orders))
+        learner.anneal(1.0)
 
     def losses(self, scores: Array) -> Array:
         return log_losses(scores, self.sets, self.hits)

@@ -14,7 +14,7 @@ from superarm.data.columns import Columns
 from superarm.data.labels import Label, LabelVocabulary, check_ordered, to_label
 from superarm.data.rows import as_rows
 from superarm.data.tables import cell_list
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.groups import Groups
 from superarm.streams.stream import Chunk
 
@@ -85,11 +85,11 @@ def _encode_labels(y: Any, names: Sequence[Label] | None) -> tuple[Array, LabelV
     check_ordered(names, "Arrays")
     cells = cell_list(y)
     if any(isinstance(cell, list | tuple | set | dict | np.ndarray) for cell in cells):
-        got = Description(f"shape {np.shape(y)}")
+        got = Unquoted(f"shape {np.shape(y)}")
         raise InvalidInput.must("y", "Arrays", "one label for each row", got)
     labels: list[Any] = [to_label(cell) for cell in cells]
     if None in labels:
-        got = Description(f"none in row {labels.index(None) + 1}")
+        got = Unquoted(f"none in row {labels.index(None) + 1}")
         raise InvalidInput.must("y", "Arrays", "a label in every row", got)
     are_numbers = all(isinstance(label, int) for label in labels)
     if names is None:

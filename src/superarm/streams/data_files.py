@@ -15,7 +15,7 @@ from superarm.data.inference import outcome_columns
 from superarm.data.inference_messages import leak_warnings
 from superarm.data.labels import Label, parse_label_column
 from superarm.data.tables import TABLES, cell_list, columns_of, open_table, read_npz
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.streams.arrays import Arrays
 
 SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -108,7 +108,7 @@ def _labels(cells: Sequence[Cell], label: str, owner: str) -> list[Label]:
     """Return the label of every row; a row without one is refused."""
     labels = parse_label_column(cell_list(cells))
     if None in labels:
-        got = Description(f"none in row {labels.index(None) + 1}")
+        got = Unquoted(f"none in row {labels.index(None) + 1}")
         raise InvalidInput.must(f"column {label!r}", owner, "a label in every row", got)
     return labels
 

@@ -26,9 +26,9 @@ def fit_platt(x: Array, n: Array, hits: Array, mean: Any, precision: Any, steps:
         x: the logits that were expected.
         n: how many answers, or how much weight, each stands for.
         hits: how many of these were yes.
-        mean: of the normal prior of a and b.
-        precision: 1 / variance of each.
-        steps: of Newton's method, at most.
+        mean: the mean of the normal prior of a and b.
+        precision: 1 / variance of a and of b, in that prior.
+        steps: the most steps of Newton's method.
     """
     (a, b), (m_a, m_b), (w_a, w_b) = mean, mean, precision
     h = np.diag([w_a, w_b])

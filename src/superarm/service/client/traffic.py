@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from superarm._progress import Progress, with_progress
 from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
-from superarm.errors import Description, InvalidInput
+from superarm.errors import InvalidInput, Unquoted
 from superarm.service.client.client import Client, ServiceError
 from superarm.streams import Stream
 
@@ -146,13 +146,13 @@ def _labels(info: JsonObject, stream: Stream) -> list[str]:
     """Return the service's labels in the order of the stream's labels, which must fit it."""
     if info["learner"].partition(":")[0] == "scores":
         raise InvalidInput.must(
-            "url", "superarm traffic", "a service that takes features", Description("one that takes scores")
+            "url", "superarm traffic", "a service that takes features", Unquoted("one that takes scores")
         )
     labels, features = info["labels"], info["n_features"]
     n_features = tuple(features) if isinstance(features, list) else features
     if n_features not in (None, stream.n_features) or len(labels) != stream.n_labels:
         wanted = f"{n_features or 'any'} features and {len(labels)} labels, as the service has"
-        got = Description(f"{stream.n_features} and {stream.n_labels}")
+        got = Unquoted(f"{stream.n_features} and {stream.n_labels}")
         raise InvalidInput.must("data", "superarm traffic", wanted, got)
     names = labels if stream.labels is None else [str(name) for name in stream.labels]
     return names if set(names) == set(labels) else list(labels)

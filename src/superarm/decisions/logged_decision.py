@@ -1,4 +1,4 @@
-"""Record: a decision with its answer, the row of a log."""
+"""LoggedDecision: a decision with its answer, the row of a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LoggedDecision:
     """A decision and what came of it: one row of a log.
 
     Attributes:
@@ -29,7 +29,7 @@ class Record:
         hit: whether the right label was among them; ``None`` if no outcome is known.
         label: the right label, where the world named it.
         id, time, context: details of the writer's; nothing computes with them.
-        row_number: the row's number in its file, from 0, bad rows included.
+        row_index: the place of the row in its file, from 0, bad rows included.
         extra_columns: other columns of the row that were asked for; they are not written.
     """
 
@@ -39,18 +39,18 @@ class Record:
     id: str | None = None
     time: Any = None
     context: str | None = None
-    row_number: int = 0
+    row_index: int = 0
     extra_columns: Mapping[str, Any] | None = None
 
     @classmethod
     def from_decision(
         cls, decision: Decision, *, hit: bool | None = None, label: Label | None = None, **details: Any
-    ) -> Record:
+    ) -> LoggedDecision:
         """Return the record of a decision with its ``hit`` or ``label``; ``details`` are id, time and context."""
         if hit is None and label is not None:
             hit = label in decision.labels
         if hit is not None and hit not in (0, 1):  # NumPy's numbers and booleans are as good
-            raise InvalidInput.must("hit", "Record", "True or False", hit)
+            raise InvalidInput.must("hit", "LoggedDecision", "True or False", hit)
         return cls(decision, None if hit is None else bool(hit), label, **details)
 
     def to_dict(self) -> dict[str, Any]:

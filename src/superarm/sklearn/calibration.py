@@ -1,8 +1,8 @@
-"""Calibration: the threshold of a promised coverage, by rows that were held out."""
+"""The threshold of a promised coverage, chosen on held-out rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 
 import numpy as np
@@ -17,8 +17,8 @@ class ThresholdCalibration:
     Attributes:
         threshold: q; infinite (everything is shown) where there are too few rows.
         answers: how many held-out rows there are.
-        misses: those whose right label is not shown.
-        capped_misses: those of them where set_size is too small.
+        misses: held-out rows whose right label is not shown.
+        capped_misses: misses that a larger set_size would have shown.
         shown: how many labels are shown in all.
     """
 
@@ -27,6 +27,13 @@ class ThresholdCalibration:
     misses: float = 0.0
     shown: float = 0.0
     capped_misses: float = 0.0
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """What `CoverKernel.calibrate` takes in place of its own counts."""
+        counts = asdict(self) | {"noes_to_all": 0.0}
+        del counts["threshold"]
+        return counts
 
     @classmethod
     def from_rows(cls, p: Array, beliefs: Array, coverage: float, most: int) -> ThresholdCalibration:
