@@ -22,8 +22,8 @@ import numpy as np
 
 from superarm.data.rows import Row
 from superarm.journal.projector import Projector
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
 BATCH = 32  # decisions, or outcomes, of one commit

@@ -89,7 +89,7 @@ def model_age(url: str) -> dict[str, float]:
 
     from superarm.journal.postgres_connection import Address
 
-    with Address(url, patience=60.0).connect() as connection:
+    with Address(url, statement_timeout=60.0).connect() as connection:
         sql = "SELECT seq, time, body FROM superarm.events WHERE kind = 1 ORDER BY seq DESC LIMIT %s"
         decisions = connection.execute(sql, (SAMPLE,), binary=True).fetchall()
         known = [loads(body)["model_seq"] for _, _, body in decisions]
@@ -113,7 +113,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
 
     from superarm import SetLogit
     from superarm.journal.postgres import PostgresStore
-    from superarm.service.served_model import ServedModel
+    from superarm.service.follower import JournalFollower
     from superarm.service.service import Service
     from superarm.service.settings import Settings
 
@@ -129,7 +129,7 @@ def learner_alone(database: Any, features: int, pairs: int = 40_000, kind: str =
     store = PostgresStore(url)
     server = family(database.process.pid)
     before, began, used = cpu_of(server), time.perf_counter(), time.thread_time()
-    model = ServedModel(store, Settings())  # as a process that starts, or was away
+    model = JournalFollower(store, Settings())  # as a process that starts, or was away
     took, cpu = time.perf_counter() - began, time.thread_time() - used
     databases = cpu_of(server) - before
     assert model.projector.totals.stats.learnt == pairs
@@ -155,8 +155,8 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
     """Print the CPU of a pair, in µs, the least of five times: served here; read, and projected, by another process."""
     from journal import LABELS, rows_of, tune_garbage_collector
 
+    from superarm.service import DecisionRequest, OutcomeRequest
     from superarm.service.commit_queue import Call
-    from superarm.service.requests import DecisionRequest, OutcomeRequest
     from superarm.service.service import Service
 
     url = database.fresh()
@@ -175,9 +175,9 @@ def batches(database: Any, features: int = 64, sizes: tuple[int, ...] = (4, 8, 1
                 times = [time.thread_time()]
                 done = serves.commit(calls)
                 times.append(time.thread_time())
-                events = list(follows.store.events(follows.served.projector.seq))
+                events = list(follows.store.events(follows.follower.projector.seq))
                 times.append(time.thread_time())
-                follows.served.projector.project(events)
+                follows.follower.projector.project(events)
                 times.append(time.thread_time())
                 ids = [one.result.id for one in done[:size]]
                 spent = [total + b - a for total, (a, b) in zip(spent, pairwise(times), strict=True)]

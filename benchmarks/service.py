@@ -188,9 +188,9 @@ def fill(journal: Path, labels: list[str], features: int, events: int) -> None:
     rows = list(np.random.default_rng(0).normal(size=(1000, features)).astype(np.float32))
     while (seq := service.store.head().seq) < events:
         decide_and_answer(service, rows, seq, 250)
-        lag = seq - service.served.store.newest_snapshot()
+        lag = seq - service.follower.store.newest_snapshot()
         if lag > service.settings.snapshot_every and seq < events - 45_000:  # leave a long tail to replay
-            service.served.snapshot()
+            service.follower.snapshot()
     service.store.close()  # no snapshot: as if it had been killed
 
 

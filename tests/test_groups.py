@@ -20,8 +20,7 @@ from superarm.journal.errors import JournalMismatch
 from superarm.journal.projector import Projector
 from superarm.journal.totals import MAX_GROUPS, OTHERS, CoverageCounts, Totals
 from superarm.logs import Log, Policy, Writer, evaluate, summarize
-from superarm.service import Service, views
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest, Service, views
 
 KINDS = ("east", "north", "south", "west")
 
@@ -234,7 +233,7 @@ def served(path: Any, named: bool, **options: Any) -> Service:
 def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     path = tmp_path / "events.db"
     service = served(path, named)
-    stats, promise = views.stats(service), service.served.projector.learner.coverage
+    stats, promise = views.stats(service), service.follower.projector.learner.coverage
     by_group, by_label = stats["by_group"], stats["by_label"]
     assert by_group["column"] == "site"
     assert {part["name"] for part in by_group["parts"]} == {MISSING, "calm", "noisy"}
@@ -243,10 +242,10 @@ def test_a_service_tells_it(named: bool, tmp_path: Any) -> None:
     assert hits / 60 == pytest.approx(promise.kept)
     assert by_label["unnamed"] == (0 if named else 60)
     assert sum(part["rows"] for part in by_label["parts"]) == (60 if named else 0)
-    before = service.served.projector.totals.to_dict()["stats"]
+    before = service.follower.projector.totals.to_dict()["stats"]
     service.close()
     service = Service.open(path)  # totals go on
-    assert service.served.projector.totals.to_dict()["stats"] == before
+    assert service.follower.projector.totals.to_dict()["stats"] == before
     service.close()
     with pytest.raises(JournalMismatch, match="group of superarm serve must be left out or 'site'"):
         Service.open(path, group="desk")
@@ -277,6 +276,6 @@ def test_a_group_may_be_new_while_the_figures_are_read(tmp_path) -> None:
             return super().values()
 
     service = Service.open(tmp_path / "events.db", labels=["x", "y"], n_features=2, set_size=1)
-    service.served.projector.totals.stats.coverage_by_group = Growing(old=CoverageCounts(1, 1, 1))
+    service.follower.projector.totals.stats.coverage_by_group = Growing(old=CoverageCounts(1, 1, 1))
     assert [part["name"] for part in views.stats(service)["by_group"]["parts"]] == ["old"]
     service.close()

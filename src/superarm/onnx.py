@@ -34,7 +34,7 @@ def export(learner: Learner, path: str | PathLike[str]) -> None:
 
     layout, columns = learner.inputs.layout, learner.columns
     named = columns is not None and not columns.is_numeric_only
-    if layout is None or layout.n_sparse or layout.n_numbers or named:
+    if layout is None or layout.n_sparse or layout.n_markable or named:
         got = "no row yet" if layout is None else layout.kind
         if named:
             got = "text, words, dates or missing values"

@@ -97,10 +97,7 @@ def test_a_value_of_any_library_is_the_same_by_itself_and_as_json(value: Any, pl
     assert type(kept) is type(plain)
     columns = Columns.open_for([{"a": value}], None, "this")
     again = Columns.open_for([{"a": kept}], None, "this")
-    rows = [
-        encode_row(c, {"a": v}, "this", grow=True, k=2, notices={})[0]
-        for c, v in ((columns, value), (again, kept))
-    ]
+    rows = [encode_row(c, {"a": v}, "this", {}, grow_for=2)[0] for c, v in ((columns, value), (again, kept))]
     np.testing.assert_array_equal(*rows)
 
 
@@ -213,11 +210,14 @@ def test_the_layout_of_a_table() -> None:
     assert columns.layout == (2 * 1 + 1024, 65_536, 1)
     plain = Columns.infer([{"b": 2.0, "a": i % 7} for i in range(10)])
     assert plain.is_numeric_only
-    assert plain.row({"a": "5", "b": 1}, "this").tolist() == [1.0, 5.0]
-    assert plain.row({"b": 1}, "this").tolist() == [1.0, np.float32(2.4)]  # a gap is the mean of the look
+    assert plain.encode_row({"a": "5", "b": 1}, "this").tolist() == [1.0, 5.0]
+    assert plain.encode_row({"b": 1}, "this").tolist() == [
+        1.0,
+        np.float32(2.4),
+    ]  # a gap is the mean of the look
     many = Columns.infer([{"sku": f"s{i % 2000}", "n": i % 5} for i in range(6000)])
     assert many.columns["sku"].high_cardinality  # into the sparse part, each word whole
-    assert len(many.for_labels(3).row({"sku": "s7"}, "this").indices) == 1
+    assert len(many.for_labels(3).encode_row({"sku": "s7"}, "this").indices) == 1
 
 
 def test_the_width_of_text_follows_from_labels_and_memory() -> None:
@@ -261,17 +261,17 @@ def test_columns_in_a_file(tmp_path: Any) -> None:
 def test_numbers_may_be_spelt_where_they_are_known() -> None:
     names = Columns(n_word_features=256, n_open_numbers=40)
     row = {"age": 41, "vip": True, "city": "Rome"}
-    first, names = encode_row(names, row, "this", grow=True, k=2, notices={})
+    first, names = encode_row(names, row, "this", {}, grow_for=2)
     for row in (
         {"age": "41", "vip": "true", "city": "Rome"},
         {"age": " 41.0 ", "vip": "True", "city": "Rome"},
     ):
-        assert names.row(row, "this").tobytes() == first.tobytes()
-        assert names.rows(pd.DataFrame([row]), "this").dense.tobytes() == first.tobytes()
-    gap = names.row({"city": "Rome"}, "this")
+        assert names.encode_row(row, "this").tobytes() == first.tobytes()
+        assert names.encode_table(pd.DataFrame([row]), "this").dense.tobytes() == first.tobytes()
+    gap = names.encode_row({"city": "Rome"}, "this")
     for text in ("NA", "", "-", "null", "?"):
-        assert names.row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
-    forty = names.row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
+        assert names.encode_row({"age": text, "vip": text, "city": "Rome"}, "this").tobytes() == gap.tobytes()
+    forty = names.encode_row({"age": "forty", "city": "Rome"}, "this")  # a gap, and a word
     assert forty[: names.dense_part.n_numbers].tolist() == gap[: names.dense_part.n_numbers].tolist()
     assert forty.tobytes() != gap.tobytes()
 
@@ -308,10 +308,10 @@ def test_both_decimal_marks_in_one_column_are_read(n_commas: int) -> None:
     columns = Columns.infer({"price": cells, "kind": ["a", "b"] * 30})
     assert columns.descriptions["price"] == "numbers, with decimal commas and points"
     assert not columns.warnings
-    notices: dict[str, str] = {}
-    rows = columns.rows({"price": cells, "kind": ["a"] * 60}, "this", notices=notices)
+    warnings: dict[str, str] = {}
+    rows = columns.encode_table({"price": cells, "kind": ["a"] * 60}, "this", warnings=warnings)
     assert rows.dense[:, 0].tolist() == [i * 7 % 60 + 0.5 for i in range(60)]
-    assert not notices
+    assert not warnings
 
 
 @pytest.mark.parametrize(("n_commas", "read", "other"), [(20, "1.234", "1234"), (38, "1234", "1.234")])
@@ -336,7 +336,7 @@ def test_a_unit_that_all_numbers_of_a_column_have_is_taken_off() -> None:
         assert Columns.from_dict(columns.to_dict()) == columns
         parsed = [columns.columns["temp"].parse(cell, "this") for cell in ("36.5 °C", "36,5°C", "36.5", 36.5)]
         assert parsed == [36.5] * 4
-        rows = columns.rows(table, "this").dense
+        rows = columns.encode_table(table, "this").dense
         np.testing.assert_array_equal(np.delete(rows[:60, 0], 5), np.delete(np.float32(numbers), 5))
     assert columns.columns["temp"].parse("97.7 °F", "this") == "97.7 °F"  # another unit is no such number
     assert Column("a", "numbers").to_dict() == {"name": "a", "kind": "numbers"}
@@ -421,7 +421,7 @@ def test_columns_of_different_lengths_are_refused() -> None:
     ):
         Columns.infer({"a": [1, 2, 3], "b": [1, 2]})
     with pytest.raises(InvalidInput, match="of one length"):
-        Columns([Column("a", "numbers")]).rows({"a": [1, 2, 3], "b": [1, 2]}, "this")
+        Columns([Column("a", "numbers")]).encode_table({"a": [1, 2, 3], "b": [1, 2]}, "this")
 
 
 def test_vectors_as_json_in_a_csv_are_vectors(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_the_client(
         for row in tickets():
             shown = client.decide({name: row[name] for name in FEATURES})
             client.outcome(shown.id, hit=row["team"] in shown.labels)
-        assert state(service.served.projector.learner) == expected
+        assert state(service.follower.projector.learner) == expected
 
 
 def test_the_service(open_service: Callable[[], Service], table: Path, expected: dict[str, bytes]) -> None:
@@ -180,7 +180,7 @@ def test_the_service(open_service: Callable[[], Service], table: Path, expected:
             assert shown.warnings == ()
             hit = row["team"] in shown.labels
             service.call(OutcomeRequest(shown.id, hit))
-        assert state(service.served.projector.learner) == expected
+        assert state(service.follower.projector.learner) == expected
         strange = service.call(DecisionRequest({"age": "old", "size": 3}))
         assert list(strange.warnings) == [
             "column 'age' holds numbers, got 'old': the number counts as missing, and this as a word",
@@ -334,7 +334,11 @@ def test_empty_rows_at_the_end_of_a_csv_are_skipped_and_told(tmp_path: Path) -> 
 def test_names_that_are_numbers_are_read_in_a_batch_as_one_by_one() -> None:
     columns = sa.Columns([sa.Column("1", "numbers"), sa.Column("2", "numbers")])
     row = {1: 2.0, 2: 3.0}
-    assert columns.row(row, "test").tolist() == columns.rows([row], "test").dense[0].tolist() == [2, 3, 0, 0]
+    assert (
+        columns.encode_row(row, "test").tolist()
+        == columns.encode_table([row], "test").dense[0].tolist()
+        == [2, 3, 0, 0]
+    )
     assert columns.parse_row(row, "test") == {"1": 2.0, "2": 3.0}
 
 
@@ -345,7 +349,10 @@ def test_an_arrow_table_of_numbers_is_a_matrix_as_a_frame_is() -> None:
     assert all(batch.rows.dense.tobytes() == batches[0].rows.dense.tobytes() for batch in batches)
     gaps = pl.DataFrame({"a": [1.0, None], "n": [1, None]})
     columns = sa.Columns.infer(gaps)
-    assert columns.rows(gaps.to_arrow(), "t").dense.tobytes() == columns.rows(gaps, "t").dense.tobytes()
+    assert (
+        columns.encode_table(gaps.to_arrow(), "t").dense.tobytes()
+        == columns.encode_table(gaps, "t").dense.tobytes()
+    )
 
 
 def test_a_column_of_intervals_is_no_matrix() -> None:

@@ -46,7 +46,7 @@ def open_columns(places: int = 40, words: int = 256) -> Columns:
 
 def grow(columns: Columns, row: Any) -> tuple[Any, Columns]:
     """Return a row, and its columns with the new names."""
-    return encode_row(columns, row, "this", grow=True, k=2, notices={})
+    return encode_row(columns, row, "this", {}, grow_for=2)
 
 
 def bits(row: Any) -> bytes:
@@ -94,7 +94,7 @@ def test_a_gap_is_a_name_left_out(row: dict[str, Any]) -> None:
     gaps = {name: value for name, value in row.items() if value is not None and value == value}
     for gap in (None, math.nan, pd.NA, pd.NaT, np.float32("nan")):
         full = dict.fromkeys(row, gap) | gaps
-        assert bits(names.row(full, "this")) == bits(names.row(gaps, "this"))
+        assert bits(names.encode_row(full, "this")) == bits(names.encode_row(gaps, "this"))
 
 
 @given(rows)
@@ -110,7 +110,7 @@ def test_the_layout_survives_json(several: list[dict[str, Any]]) -> None:
         _, names = grow(names, row)
     back = Columns.from_dict(json.loads(json.dumps(names.to_dict())))
     for row in several:
-        assert bits(back.row(row, "this")) == bits(names.row(row, "this"))
+        assert bits(back.encode_row(row, "this")) == bits(names.encode_row(row, "this"))
 
 
 @given(st.lists(rows, min_size=1, max_size=6))
@@ -168,14 +168,14 @@ DECLARED = Columns(
 @given(st.lists(table, min_size=1, max_size=8))
 def test_tables_are_their_rows(several: list[dict[str, Any]]) -> None:
     """Column by column gives the bits of row by row: pandas, Polars, a list of dicts; values and what JSON has."""
-    expected = [bits(DECLARED.row(row, "this")) for row in several]
+    expected = [bits(DECLARED.encode_row(row, "this")) for row in several]
     plain = [json.loads(json.dumps(json_row(row))) for row in several]
-    assert [bits(DECLARED.row(row, "this")) for row in plain] == expected
-    assert [bits(DECLARED.row(DECLARED.parse_row(row, "this"), "this")) for row in plain] == expected
+    assert [bits(DECLARED.encode_row(row, "this")) for row in plain] == expected
+    assert [bits(DECLARED.encode_row(DECLARED.parse_row(row, "this"), "this")) for row in plain] == expected
     kinds = {"n": pl.Float64, "i": pl.Int64, "b": pl.Boolean, "w": pl.String, "d": pl.Date, "t": pl.Datetime}
     kinds |= {"x": pl.String, "v": pl.List(pl.Float64)}
     for X in (several, plain, pl.DataFrame(several, schema=kinds), pd.DataFrame(several)):
-        made = DECLARED.rows(X, "this")
+        made = DECLARED.encode_table(X, "this")
         assert [bits(made.row(i)) for i in range(len(several))] == expected
 
 
@@ -184,20 +184,22 @@ def test_kinds_of_values() -> None:
     for value in (41, 41.0, np.int8(41), np.float64(41), Decimal(41)):
         row, names = grow(names, {"a": value})
         assert row[0] == 41.0
-    assert names.row({"a": True}, "this")[0] == names.row({"a": np.True_}, "this")[0] == 1.0
+    assert names.encode_row({"a": True}, "this")[0] == names.encode_row({"a": np.True_}, "this")[0] == 1.0
     same = ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")]
-    first = names.row({"a": same[0]}, "this")
+    first = names.encode_row({"a": same[0]}, "this")
     assert first[0] == 19844.0  # days since 1970
     # the weekday and the month, two places each
     assert (first[2 * names.dense_part.n_numbers :] != 0).sum() == 4
-    assert all(np.array_equal(names.row({"a": value}, "this"), first) for value in same[1:2])
-    noon = names.row({"a": datetime(2024, 5, 1, 12)}, "this")
+    assert all(np.array_equal(names.encode_row({"a": value}, "this"), first) for value in same[1:2])
+    noon = names.encode_row({"a": datetime(2024, 5, 1, 12)}, "this")
     assert noon[0] == 19844.5
     for value in ("2024-05-01T12:00", "2024-05-01 12:00:00Z", datetime(2024, 5, 1, 12, tzinfo=UTC)):
-        assert np.array_equal(names.row({"a": value}, "this"), noon)
-    assert names.row({"a": timedelta(hours=36)}, "this")[0] == 1.5
-    assert names.row({"a": "2024-02-30"}, "this")[0] == 0.0  # no such day: a word
-    assert np.array_equal(names.row({"c": np.str_("Rome")}, "this"), names.row({"c": "Rome"}, "this"))
+        assert np.array_equal(names.encode_row({"a": value}, "this"), noon)
+    assert names.encode_row({"a": timedelta(hours=36)}, "this")[0] == 1.5
+    assert names.encode_row({"a": "2024-02-30"}, "this")[0] == 0.0  # no such day: a word
+    assert np.array_equal(
+        names.encode_row({"c": np.str_("Rome")}, "this"), names.encode_row({"c": "Rome"}, "this")
+    )
 
 
 NO_VALUES = [[], ["a"], {"a": 1}, b"bytes", 1j, object()]
@@ -322,9 +324,9 @@ def test_a_learner_that_couples_all_features_takes_no_text() -> None:
 def test_vectors() -> None:
     learner = sa.SetLogit(labels=LABELS, set_size=2)
     learner.decide({"embedding": [0.5, -1.0, 0.25], "age": 41})
-    row = learner.columns.row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
+    row = learner.columns.encode_row({"embedding": np.array([0.5, -1.0, 0.25])}, "this")
     assert row[:3].tolist() == [0.5, -1.0, 0.25]
-    gap = learner.columns.row({"age": 41}, "this")
+    gap = learner.columns.encode_row({"age": 41}, "this")
     marks = gap[learner.columns.dense_part.n_numbers : learner.columns.dense_part.n_numbers + 3]
     assert np.allclose(marks, 3**-0.5)  # one mark of length 1
     with pytest.raises(InvalidInput, match=r"x\['other'\] of SetLogit must be in the first row, or declared"):

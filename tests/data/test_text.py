@@ -48,7 +48,7 @@ def test_many_rows_are_their_rows(texts: list[Any], width: int) -> None:
 
 def places(text: str) -> set[int]:
     columns = Columns([{"name": "t", "kind": "text"}], text_width=WIDTH)
-    return set(columns.row({"t": text}, "this").indices.tolist())
+    return set(columns.encode_row({"t": text}, "this").indices.tolist())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_words_of_all_scripts() -> None:
 
 def test_columns_have_places_of_their_own() -> None:
     columns = Columns([{"name": n, "kind": "text"} for n in "ab"], text_width=WIDTH)
-    one, two = columns.row({"a": "card"}, "this"), columns.row({"b": "card"}, "this")
+    one, two = columns.encode_row({"a": "card"}, "this"), columns.encode_row({"b": "card"}, "this")
     assert not set(one.indices) & set(two.indices)
 
 

@@ -27,7 +27,7 @@ from journal_kit import Driver, replayed
 
 from superarm.journal.errors import JournalError
 from superarm.journal.verify import verify
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 HOWS = {"full": (1, 1), "full once": (1, 0), "broken": (2, 0), "stays broken": (2, 1), "short": (3, 0)}
 ENDS = {"kill": (4, 0), "power": (5, 0)}
@@ -90,7 +90,7 @@ class Work:
         assert self.driver is not None
         if self.driver.find("secret") is not None:
             self.driver.erase(ids=["secret"])
-            if self.driver.service.served.erasure_problem is None:
+            if self.driver.service.follower.erasure_problem is None:
                 self.tell({"erased": "secret"})
 
     def close(self) -> None:

@@ -22,8 +22,8 @@ from superarm.journal.projector import Projector
 from superarm.journal.records import DecisionRecord
 from superarm.journal.replay import ReplayResult, replay
 from superarm.journal.snapshots import model_bytes
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 from superarm.service.views import changes, decision_details, decision_response, recorded_outcome
 
@@ -66,7 +66,7 @@ class StoredDecision:
 
     @property
     def outcome(self) -> dict[str, Any] | None:
-        return to_builtins(recorded_outcome(self.driver.service.served, self._read()))
+        return to_builtins(recorded_outcome(self.driver.service.follower, self._read()))
 
     def shown(self) -> dict[str, Any]:
         return to_builtins(decision_response(self.record))
@@ -123,7 +123,7 @@ class Driver:
         return int(self.stats.timeouts - before)
 
     def snapshot(self) -> None:
-        self.call(lambda: self.service.served.snapshot())
+        self.call(lambda: self.service.follower.snapshot())
 
     def find(self, id_: str) -> StoredDecision | None:
         return StoredDecision(self, id_) if self.store.events_by_id([id_]) else None
@@ -153,7 +153,7 @@ class Driver:
 
     def erase(self, ids: Any = None, before: float | None = None) -> int:
         seq = self.call(Erase(ids=ids, before=before))
-        return self.service.served.n_erased(seq)
+        return self.service.follower.n_erased(seq)
 
     def recover(self) -> None:
         """As if a moment had gone by; raises if the journal is still down."""
@@ -166,7 +166,7 @@ class Driver:
 
     @property
     def projector(self) -> Any:
-        return self.service.served.projector
+        return self.service.follower.projector
 
     @property
     def learner(self) -> Any:
@@ -202,7 +202,7 @@ class Driver:
 
     @property
     def replayed(self) -> int:
-        return int(self.service.served.replayed)
+        return int(self.service.follower.replayed)
 
     def kept(self) -> list[int]:
         """The events of the kept snapshots."""
@@ -212,7 +212,7 @@ class Driver:
         return changes(self.service).changes
 
     def reports(self) -> list[dict[str, Any]]:
-        return self.service.served.projector.reports()
+        return self.service.follower.projector.reports()
 
     def problems(self) -> tuple[str, ...]:
         return self.service.problems()

@@ -13,7 +13,7 @@ import numpy as np
 from journal_kit import Driver
 
 from superarm.journal.statements import FORMAT
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 LABELS = [f"label-{i}" for i in range(6)]
 

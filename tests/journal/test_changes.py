@@ -10,7 +10,7 @@ from service_kit import LABELS, rows
 from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import RunnerUp
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 
 def run_some(driver, n, seed=0):

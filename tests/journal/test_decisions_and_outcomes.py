@@ -10,9 +10,9 @@ from service_kit import LABELS, Clock, D, rows
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput, WeightsOverflow
 from superarm.journal.totals import Totals
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
 from superarm.service.request_errors import Conflict, UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def test_the_same_bits_as_the_library(drive):

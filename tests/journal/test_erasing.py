@@ -23,10 +23,9 @@ from superarm.journal.errors import JournalDamaged
 from superarm.journal.export import export
 from superarm.journal.projector import Projector
 from superarm.journal.verify import verify
-from superarm.service import views
+from superarm.service import DecisionRequest, OutcomeRequest, views
 from superarm.service.metrics import service_metrics
 from superarm.service.request_errors import DecisionErased, UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 SECRET = np.array([0.12345, 6.789, -3.25, 1.5, 77.125], np.float32)
 WORD = "a-name-that-nobody-may-keep"
@@ -234,10 +233,10 @@ def test_an_unfinished_erasure_is_finished_by_the_next_start(drive, tmp_path):
     fill(driver, 120)
     with reading(tmp_path):
         driver.erase(ids=["person"])
-        assert driver.service.served.erasure_problem is not None
+        assert driver.service.follower.erasure_problem is not None
         driver.store.close()
     again = drive()
-    assert again.service.served.erasure_problem is None
+    assert again.service.follower.erasure_problem is None
     nowhere(tmp_path)
 
 
@@ -297,13 +296,13 @@ def test_a_wrong_clock_is_not_used_by_the_starts_after_the_first_either(drive, j
     clock.now += jump
     for name in ("first", "second", "third"):
         driver = drive(clock=clock, timeout=3_600.0, default_outcome=False, retain=7_200.0)
-        assert driver.service.served.clock_problem is not None
+        assert driver.service.follower.clock_problem is not None
         driver.decide(DecisionRequest(SECRET, name))
         assert (driver.expire(), driver.find("person").erased) == (0, False)
         assert 0.0 <= driver.find(name).record.decision.time - 1e9 < 60.0
         driver.close()
     clock.now = 1e9 + 60.0
-    assert drive(clock=clock).service.served.clock_problem is None
+    assert drive(clock=clock).service.follower.clock_problem is None
 
 
 def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch):
@@ -314,7 +313,7 @@ def test_a_snapshot_that_an_erasure_has_overtaken_is_not_kept(drive, monkeypatch
     service, before, gate, take = driver.service, driver.seq, threading.Event(), Projector.snapshot
 
     def slow(projector, at):
-        if projector is not service.served.projector:
+        if projector is not service.follower.projector:
             gate.wait(10.0)
         return take(projector, at)
 
@@ -363,7 +362,7 @@ def test_an_erasure_is_finished_after_an_outage_at_the_start(drive, tmp_path):
     driver.recover()
     driver.decide(DecisionRequest(SECRET, "person"))
     driver.erase(ids=["person"])
-    assert driver.service.served.erasure_problem is None
+    assert driver.service.follower.erasure_problem is None
 
 
 def test_a_damaged_log_is_found_when_an_outage_at_the_start_ends(drive, tmp_path, monkeypatch):

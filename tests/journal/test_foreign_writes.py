@@ -88,7 +88,7 @@ def test_an_event_that_is_missing_no_more_is_not_told(drive, tmp_path):
     with pytest.raises(JournalDamaged, match=r"event 9 .* is missing"):
         driver.store.digest_at(9)
     assert "event 9" in driver.problems()[-1]
-    driver.service.served.load()
+    driver.service.follower.load()
     assert driver.problems() == ()
 
 

@@ -12,7 +12,7 @@ from superarm.journal.backends import open_store
 from superarm.journal.export import export
 from superarm.journal.verify import verify
 from superarm.logs import Log
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 JOURNALS = sorted((Path(__file__).parent / "journals").glob("*.db"))
 
@@ -38,6 +38,7 @@ def test_a_journal_of_a_released_format_is_read_and_goes_on(journal, tmp_path):
     rows = list(Log(tmp_path / "log.jsonl"))
     assert sum(row.hit is not None for row in rows) == 19
     driver = Driver.open(journal, create=False)
+    assert {row.decision.learner for row in rows} == {driver.learner.id}  # as `Writer` has it; not a spec
     assert driver.labels[-1] == "new"
     assert driver.disabled == {"label-5"}
     assert [change["what"] for change in driver.changes()] == ["add_labels", "disable_labels", "erase"]

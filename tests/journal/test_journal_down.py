@@ -11,9 +11,9 @@ from service_kit import rows
 from superarm.errors import InvalidInput
 from superarm.journal.changes import Erase, Freeze, Unfreeze
 from superarm.journal.errors import JournalFull, JournalUnavailable
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.commit_queue import Call
 from superarm.service.request_errors import Conflict
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 from superarm.service.service import Service
 
 X, Y = rows(2)
@@ -112,8 +112,8 @@ def test_a_database_that_is_gone_is_not_asked_again_for_each_batch(full, monkeyp
         raise JournalUnavailable("the database does not answer")
 
     monkeypatch.setattr(full.store, "shared", True, raising=False)
-    monkeypatch.setattr(service.served, "recover", hang)
-    monkeypatch.setattr(service.served, "catch_up", hang)
+    monkeypatch.setattr(service.follower, "recover", hang)
+    monkeypatch.setattr(service.follower, "catch_up", hang)
     service._retry_at = 0.0
     for _ in range(5):
         with pytest.raises(JournalUnavailable, match="does not answer"):
@@ -151,7 +151,7 @@ def test_what_was_durable_though_it_failed_is_answered_the_same_when_it_is_sent_
         raise JournalUnavailable("say, the database went away after the commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver.service.served, "apply", fail)
+        patch.setattr(driver.service.follower, "apply", fail)
         calls = driver.service.commit([Call(request) for request in requests])
     assert [type(call.error) for call in calls] == [JournalUnavailable] * 3
     assert driver.seq == 4  # all are durable

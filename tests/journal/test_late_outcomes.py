@@ -12,7 +12,7 @@ from superarm.data.rows import Row
 from superarm.errors import InvalidInput
 from superarm.explore import Cover
 from superarm.learners.registry import make
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 
 def twin_of():
@@ -102,7 +102,7 @@ def test_a_late_label_after_a_default_is_learnt_where_the_learner_takes_labels(
     assert driver.stats.learnt == 1 + takes_labels
     assert driver.stats.refused == int(not takes_labels and shown != default)
     (shadow,) = driver.projector.shadows.values()
-    assert shadow.learnt == 2
+    assert shadow.n_learnt == 2
     assert replayed(driver, from_start=True).same
     driver.close()
     assert drive(shadows=["set-logit:step=2"]).find("a").outcome["learnt"] is takes_labels

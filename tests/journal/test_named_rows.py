@@ -11,8 +11,8 @@ from service_kit import LABELS
 from superarm.data.columns import Columns
 from superarm.errors import InvalidInput
 from superarm.learners.registry import make
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import Conflict
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 CITIES = ("Rome", "Oslo", "Lima")
 

@@ -16,8 +16,8 @@ from superarm.journal.changes import Erase
 from superarm.journal.errors import JournalDamaged, JournalUnavailable
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.verify import verify
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import DecisionErased
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 
@@ -41,7 +41,7 @@ def shared(database):
 def caught_up(driver):
     """The projector of a process, after a batch without requests."""
     driver.call(lambda: None)
-    assert driver.service.served.projector.seq == driver.store.head().seq
+    assert driver.service.follower.projector.seq == driver.store.head().seq
     return driver.projector
 
 
@@ -103,7 +103,7 @@ def test_a_turn_that_others_have_overtaken_projects_their_events_before_its_own(
     monkeypatch.setattr(store, "append", overtaken)
     one.decide(DecisionRequest(rows(1)[0], "one"))
     assert [event.id for event in store.events()] == ["first", "two", "two", "one"]
-    assert one.service.served.projector.seq == 4
+    assert one.service.follower.projector.seq == 4
     assert one.find("one").body.model_seq == 1  # what it was decided with
     assert model_bytes(caught_up(one).learner) == model_bytes(caught_up(two).learner)
     assert verify(one.url).replayed.same
@@ -117,7 +117,7 @@ def test_a_process_that_an_erasure_has_overtaken_goes_on_from_its_snapshot(share
     caught_up(two)  # finds the erasure made, and its own records are gone
     with pytest.raises(DecisionErased):
         two.decide(DecisionRequest(rows(4)[3], "d3"))
-    assert late.service.served.projector.seq == 0
+    assert late.service.follower.projector.seq == 0
     assert model_bytes(caught_up(late).learner) == model_bytes(caught_up(one).learner)
     assert late.projector.loaded_snapshots == [61]
     assert late.projector.totals.stats.learnt == 30
@@ -188,17 +188,17 @@ def test_what_was_erased_later_counts_the_same_whoever_projected_before(shared, 
 
 
 def test_an_erasure_that_its_process_did_not_live_to_make_is_made_by_another(shared, monkeypatch):
-    from superarm.service.served_model import ServedModel
+    from superarm.service.follower import JournalFollower
 
     one, two = shared(), shared()
     one.decide(DecisionRequest(rows(1)[0], "a"))
-    monkeypatch.setattr(ServedModel, "apply", lambda self, events: None)  # it is killed after the commit
+    monkeypatch.setattr(JournalFollower, "apply", lambda self, events: None)  # it is killed after the commit
     seq = one.call(Erase(ids=["a"]))
     monkeypatch.undo()
     assert not one.find("a").erased
     caught_up(two)
     assert two.find("a").erased
-    assert one.service.served.n_erased(seq) == 1  # also if another process has made it
+    assert one.service.follower.n_erased(seq) == 1  # also if another process has made it
     assert verify(one.url).ok
 
 
@@ -299,7 +299,7 @@ def test_a_role_that_may_only_read_is_served_as_far_as_it_goes(database, shared)
         driver.decide(DecisionRequest(rows(1)[0], "c"))
         with pytest.raises(JournalUnavailable):
             looking.recover()
-        assert looking.service.served.projector.seq == 2  # it sees what others write
+        assert looking.service.follower.projector.seq == 2  # it sees what others write
         with pytest.raises(JournalUnavailable):
             looking.decide(DecisionRequest(rows(1)[0], "b"))
         assert looking.decide(DecisionRequest(rows(1)[0], "a")).labels == driver.find("a").labels  # repeated

@@ -16,8 +16,8 @@ from superarm.journal import statements
 from superarm.journal.clock import SystemClock, clock_problem
 from superarm.journal.errors import JournalDamaged, JournalLocked, JournalMismatch, JournalUnavailable
 from superarm.journal.verify import verify
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import Conflict, Overloaded, UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 # ---------------------------------------------------------------- one request
 
@@ -133,7 +133,7 @@ def test_a_broken_newest_snapshot_does_not_stop_the_start(drive, tmp_path):
     again = drive()
     assert again.model_file() == model
     assert again.replayed == 40
-    assert again.service.served.broken_snapshots == (newest,)
+    assert again.service.follower.broken_snapshots == (newest,)
     assert any("snapshots are damaged" in sentence for sentence in again.problems())
 
 
@@ -221,7 +221,7 @@ def test_the_loop_goes_on_while_a_large_model_is_kept(drive, tmp_path):
             longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
             ticks += 1
         await task
-        assert service.served.store.newest_snapshot() == 2
+        assert service.follower.store.newest_snapshot() == 2
         await service.stop()
         return longest, ticks
 
@@ -383,7 +383,7 @@ def test_one_duty_of_upkeep_that_fails_starves_no_other(drive, monkeypatch):
 
     async def main():
         await service.start()
-        while service.served.store.newest_snapshot() < 1 or service.upkeep.error is None:
+        while service.follower.store.newest_snapshot() < 1 or service.upkeep.error is None:
             await asyncio.sleep(0.01)
         assert any("upkeep fails: events: no" in sentence for sentence in service.problems())
         await service.stop()

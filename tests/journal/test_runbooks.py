@@ -12,8 +12,8 @@ from service_kit import LABELS, rows
 from superarm.journal.backup import backup
 from superarm.journal.errors import JournalDamaged, JournalFull, JournalUnavailable
 from superarm.journal.verify import verify
+from superarm.service import DecisionRequest, OutcomeRequest
 from superarm.service.request_errors import UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def work(driver, n, seed, wrong=False):

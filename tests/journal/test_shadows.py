@@ -9,7 +9,7 @@ from service_kit import LABELS, Clock, rows
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 SPECS = ["set-logit:explore=rank", "set-logit:forget=0.5"]
 
@@ -55,7 +55,7 @@ def test_labels_that_came_later_were_not_eligible_for_a_shadow(drive):
     )
     twin.update(given, hit=False)
     (shadow,) = driver.projector.shadows.values()
-    assert shadow.learnt == 1
+    assert shadow.n_learnt == 1
     assert bits(shadow.learner, "weights") == bits(twin, "weights")
 
 
@@ -72,7 +72,7 @@ def test_a_shadow_learns_as_from_given_sets(drive):
         twin.update(given, hit=hit)
     (shadow,) = driver.projector.shadows.values()
     assert bits(shadow.learner, "weights") == bits(twin, "weights")
-    assert shadow.learnt == 100
+    assert shadow.n_learnt == 100
 
 
 @pytest.mark.slow
@@ -118,7 +118,7 @@ def test_a_shadow_is_rebuilt_from_the_journal(drive, how):
     for name, shadow in twin.projector.shadows.items():
         found = again.projector.shadows[name]
         assert bits(found.learner) == bits(shadow.learner)
-        assert found.learnt == shadow.learnt == 300
+        assert found.n_learnt == shadow.n_learnt == 300
     if how != "added later":
         for report, wanted in zip(again.reports()[1:], twin.reports()[1:], strict=True):
             assert report == pytest.approx(wanted, abs=1e-9)
@@ -131,7 +131,7 @@ def test_a_shadow_that_breaks_does_not_disturb_the_service(drive, monkeypatch):
     run_some(driver, 20)
     assert driver.outage is None
     assert "ZeroDivisionError" in driver.reports()[1]["problem"]
-    assert driver.projector.shadows["shadow:" + SPECS[1]].learnt == 20
+    assert driver.projector.shadows["shadow:" + SPECS[1]].n_learnt == 20
 
 
 def test_a_shadow_of_a_promise_learns_from_sets_with_labels_left_out(drive, tmp_path):
@@ -141,13 +141,13 @@ def test_a_shadow_of_a_promise_learns_from_sets_with_labels_left_out(drive, tmp_
     driver.outcome(OutcomeRequest(made.id, hit=False))
     (shadow,) = driver.projector.shadows.values()
     assert (driver.outage, shadow.stop_reason) == (None, "")
-    assert shadow.learnt == driver.stats.outcomes
+    assert shadow.n_learnt == driver.stats.outcomes
     weights = bits(shadow.learner, "weights")
     driver.close()
     for shadows in ([spec], [spec, "set-logit"]):  # as snapshots have it, and one that begins now
         again = drive(shadows=shadows)
         assert bits(again.projector.shadows[f"shadow:{spec}"].learner, "weights") == weights
-        assert {shadow.learnt for shadow in again.projector.shadows.values()} == {again.stats.outcomes}
+        assert {shadow.n_learnt for shadow in again.projector.shadows.values()} == {again.stats.outcomes}
         again.close()
 
 
@@ -175,7 +175,7 @@ def test_a_late_answer_teaches_a_shadow_what_the_default_did_not(drive, hit):
     driver.expire()
     driver.outcome(OutcomeRequest("a", hit=hit))
     (shadow,) = driver.projector.shadows.values()
-    assert shadow.learnt == 1 + hit
+    assert shadow.n_learnt == 1 + hit
     assert np.isfinite(shadow.learner.core.state()["weights.W"]).all()
 
 
@@ -190,7 +190,7 @@ def test_a_shadow_learns_a_late_answer_where_the_default_was_not_learnt(drive):
     driver.unfreeze()
     assert driver.outcome(OutcomeRequest("a", hit=False)).outcome["learnt"]
     (shadow,) = driver.projector.shadows.values()
-    assert shadow.learnt == 1
+    assert shadow.n_learnt == 1
 
 
 def test_a_new_shadow_has_the_labels_and_columns_of_a_stretch_that_was_erased(drive):
@@ -207,7 +207,7 @@ def test_a_new_shadow_has_the_labels_and_columns_of_a_stretch_that_was_erased(dr
         driver.decide(DecisionRequest(x, f"d{i}", eligible=("new", *LABELS[:2])))
         driver.outcome(OutcomeRequest(f"d{i}", label="new"))
     (shadow,) = driver.projector.shadows.values()
-    assert (shadow.learnt, shadow.stop_reason) == (2, "")
+    assert (shadow.n_learnt, shadow.stop_reason) == (2, "")
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -233,7 +233,7 @@ def test_a_shadow_is_judged_by_what_it_knew_at_the_decision(drive, restart):
     assert shadow["rate"] == pytest.approx(model["rate"], abs=0.05)
     assert shadow["rate"] < 0.4  # one of five; learnt, it would be 0.8 or so
     (one,) = driver.projector.shadows.values()
-    assert (one.learnt, one.tops) == (1500, {})
+    assert (one.n_learnt, one.tops) == (1500, {})
 
 
 def test_top_sets_of_shadows_are_the_same_in_blocks_and_one_by_one(drive):
@@ -255,4 +255,4 @@ def test_few_top_sets_are_kept(drive, monkeypatch):
     assert len(shadow.tops) == 5
     for i in range(8):
         driver.outcome(OutcomeRequest(f"d{i}", hit=True))
-    assert (shadow.learnt, shadow.report()["rows"], shadow.tops) == (8, 5, {})
+    assert (shadow.n_learnt, shadow.report()["rows"], shadow.tops) == (8, 5, {})

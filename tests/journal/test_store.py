@@ -170,10 +170,10 @@ def test_erasing_leaves_the_chain_whole(opened, how):
 
 def test_progress(opened):
     store = opened()
-    assert store.progress("x") == 0
+    assert store.stored_number("x") == 0
     for value in (7, 9):
         store._execute_all([(SET_PROGRESS, ("x", value))])
-    assert (store.progress("x"), store.progress("y")) == (9, 0)
+    assert (store.stored_number("x"), store.stored_number("y")) == (9, 0)
 
 
 def test_it_can_be_checked_reopened_and_measured(opened):

@@ -27,7 +27,7 @@ from superarm.journal.events import TIMEOUT, Event, OutcomeBody
 from superarm.journal.sqlite_files import read_mark
 from superarm.journal.verify import verify
 from superarm.native import cpu
-from superarm.service.requests import DecisionRequest, OutcomeRequest
+from superarm.service import DecisionRequest, OutcomeRequest
 
 
 def filled(drive, parts=3, each=40, **options):
@@ -121,7 +121,7 @@ def content(path: Path):
             [event.values for event in journal.events_by_id([row[3]])[row[3]]] for row in events if row[3]
         ]
         snapshots = [journal.snapshot(note.seq) for note in journal.snapshots()]
-        progress = journal.progress("erased")
+        progress = journal.stored_number("erased")
         return events, by_id, journal.pending(1000), snapshots, journal.meta(), progress
     finally:
         journal.close()

@@ -61,11 +61,11 @@ def test_in_the_service(tmp_path: Path) -> None:
     service = Service.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps", **asked)
     service.call(DecisionRequest(np.array([1.0, 0.0], np.float32), "one"))
     service.call(OutcomeRequest("one", True))
-    W = service.served.projector.learner.memory["W"].copy()
+    W = service.follower.projector.learner.memory["W"].copy()
     assert W.any()
     service.close()
     again = Service.open(tmp_path / "j.db", learner=f"{FILE}:PlainSteps")
-    assert np.array_equal(again.served.projector.learner.memory["W"], W)
+    assert np.array_equal(again.follower.projector.learner.memory["W"], W)
     again.close()
 
 

@@ -83,7 +83,7 @@ def test_from_a_first_csv_to_answers(log, tmp_path):
     # the library reads the same rows to the same bits, be they texts or values
     learner = sa.load(model)
     texts = [{name: str(row[name]) for name in FEATURES} for row, _ in tonight]
-    encoded = [learner.columns.row(x, "this").tolist() for x in texts]
+    encoded = [learner.columns.encode_row(x, "this").tolist() for x in texts]
     assert encoded == made["x"].to_list()
     made.select("id", hit=pl.Series(hits)).write_csv(tmp_path / "answers.csv")
     assert "learnt from 300 answers" in run("learn", model, tmp_path / "d.parquet", tmp_path / "answers.csv")

@@ -145,7 +145,7 @@ def two_first_rows(service, first, second):
 def test_a_decision_that_does_not_fit_is_a_refusal(open_service, pair):
     service = open_service("unshaped.db", **UNSHAPED, n_features=None, shadows=("set-logit",))
     two_first_rows(service, *PAIRS[pair])
-    service.served.load()
+    service.follower.load()
     totals = service.projector.totals
     assert list(totals.refusals) == [2]
     assert (totals.stats.decisions, totals.stats.refused) == (2, 1)

@@ -14,11 +14,10 @@ from superarm.explore import Cover
 from superarm.journal.backends import open_store
 from superarm.journal.changes import DisableLabels
 from superarm.journal.replay import replay
-from superarm.service import Service, views
+from superarm.service import DecisionRequest, OutcomeRequest, Service, views
 from superarm.service.client.client import Client
 from superarm.service.metrics import service_metrics
 from superarm.service.request_errors import Conflict
-from superarm.service.requests import DecisionRequest, OutcomeRequest
 
 
 def rounds(service: Any, start: int, stop: int, **asked: Any) -> list[Any]:

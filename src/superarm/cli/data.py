@@ -68,7 +68,6 @@ def get(
 
     Example: **superarm data get mnist fashion-mnist**
     """
-    from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
     from superarm.streams.download import RemoteFile, fetch_files
     from superarm.streams.images import IMAGE_SETS
@@ -82,9 +81,7 @@ def get(
             wanted = f"among {', '.join(files_by_name)}"
             raise InvalidInput.must("NAMES", "superarm data get", wanted, name, choices=files_by_name)
     for name in names:
-        total = sum(file.size for file in files_by_name[name])
-        with progress_bar(total, "bytes") as tick:
-            paths = fetch_files(files_by_name[name], offline=offline, mirror=mirror, progress=tick)
+        paths = fetch_files(files_by_name[name], offline=offline, mirror=mirror, progress=True)
         print(f"{name}: {len(paths)} file(s) checked, in {paths[0].parent}")
 
 
@@ -101,14 +98,10 @@ def features(
 
     Example: **superarm data features mnist**, then **superarm simulate --data mnist-vgg16**
     """
-    from superarm._progress import progress_bar
-    from superarm.streams.images import IMAGE_SETS
     from superarm.streams.vgg16 import make_features
 
     check_output(output, "data features", force=force)
-    total = IMAGE_SETS[images].shape[0] if images in IMAGE_SETS else None
-    with progress_bar(total, "images") as tick:
-        path, computed = make_features(
-            images, weights=weights, size=size, batch=batch, output=output, progress=tick
-        )
+    path, computed = make_features(
+        images, weights=weights, size=size, batch=batch, output=output, progress=True
+    )
     print(f"{'wrote' if computed else 'already there, from the same images and weights:'} {path}")

@@ -304,7 +304,7 @@ def _print_grid(results: Sequence[PolicyResult], remedy: Remedy) -> None:
         if best is not None:
             interval = _interval(best.low, best.high)
             estimate = [f"{best.n_eff:,.0f}", best.name, f"{best.value:.3f}", interval]
-        rows.append([result.policy, result.size, result.rule or "", *estimate])
+        rows.append([result.policy, result.size_text, result.rule or "", *estimate])
     columns = ["policy", "m", "draws", "n_eff", "by", "hit rate", "95 % interval"]
     print_table("The sharpest sound estimate for each policy", columns, rows)
     for result in results:

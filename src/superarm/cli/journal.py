@@ -105,15 +105,13 @@ def move(
 
     Example: **superarm move events.db postgresql://operate@db/arms**
     """
-    from superarm._progress import progress_bar
     from superarm.journal.backends import is_postgres, journal_name
 
     if not is_postgres(to):
         raise InvalidInput.must("TO", "superarm move", "an address such as postgresql://user@host/name", to)
     from superarm.journal.move import move as copy_to_database
 
-    with progress_bar(None, "events", progress=not as_json) as on_progress:
-        count = copy_to_database(journal, to, learner=learner, on_progress=on_progress)
+    count = copy_to_database(journal, to, learner=learner, progress=not as_json)
     if as_json:
         print_json({"journal": journal, "to": journal_name(to), "events": count})
     else:
@@ -136,15 +134,13 @@ def replay(
 
     Example: **superarm replay events.db --output model.npz**
     """
-    from superarm._progress import progress_bar
     from superarm.journal.backends import open_store
     from superarm.journal.replay import replay as replay_events
 
     check_output(output, "replay", force=force)
     began = perf_counter()
-    opened = open_store(journal, read_only=True)
-    with closing(opened), progress_bar(None, "events", progress=not as_json) as on_progress:
-        result = replay_events(opened, from_start=from_start, learner=learner, on_progress=on_progress)
+    with closing(open_store(journal, read_only=True)) as store:
+        result = replay_events(store, from_start=from_start, learner=learner, progress=not as_json)
     seconds = perf_counter() - began
     if output is not None:
         result.learner.save(output)
@@ -198,7 +194,6 @@ def verify(
 
     Example: **superarm verify events.db**
     """
-    from superarm._progress import progress_bar
     from superarm.journal.backends import is_postgres
     from superarm.journal.verify import accept_loss as forget_lost_events
     from superarm.journal.verify import verify as verify_journal
@@ -210,8 +205,7 @@ def verify(
         durable, left = forget_lost_events(journal)
         print(f"{durable:,} events were durable; {journal} goes on after {left:,}", file=sys.stderr)
     began = perf_counter()
-    with progress_bar(None, "events", progress=not as_json) as on_progress:
-        result = verify_journal(journal, learner=learner, with_replay=replay, on_progress=on_progress)
+    result = verify_journal(journal, learner=learner, with_replay=replay, progress=not as_json)
     seconds = perf_counter() - began
     if as_json:
         replayed = result.replayed
@@ -281,15 +275,15 @@ def erase(
     try:
         if service.outage is not None:
             raise service.outage
-        if older is not None and service.served.clock_problem is not None:
-            wrong, _, _ = service.served.clock_problem.partition(":")
+        if older is not None and service.follower.clock_problem is not None:
+            wrong, _, _ = service.follower.clock_problem.partition(":")
             wanted = "given when the clock is right, or with --trust-clock"
             raise InvalidInput.must("--older", "superarm erase", wanted, Unquoted(wrong))
         erasure = Erase(ids=id_ or None, before=before)
-        count = service.served.n_erased(service.call(erasure))
+        count = service.follower.n_erased(service.call(erasure))
     finally:
         service.close()
-    problem = service.served.erasure_problem
+    problem = service.follower.erasure_problem
     if as_json:
         print_json({"journal": journal, "erased": count, "finished": problem is None})
     else:

@@ -209,11 +209,9 @@ def _describe_table_labels(counts: Counter[str], n_without: int, *, is_new: bool
 
 
 def _simulate(job: Labelling, wrong_clicks: float, *, as_json: bool) -> None:
-    from superarm._progress import progress_bar
     from superarm.label.simulated_labeller import simulate_labeller
 
-    with progress_bar(len(job.rows.keys), "rows", progress=not as_json) as tick:
-        outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, on_progress=tick)
+    outcome = simulate_labeller(job, job.rows.truth, wrong=wrong_clicks, progress=not as_json)
     progress = job.progress()
     if as_json:
         print_json(outcome)

@@ -35,7 +35,6 @@ def decide(
 
     Example: **superarm decide model.npz tonight.parquet --output decisions.parquet**
     """
-    from superarm._progress import progress_bar
     from superarm.errors import InvalidInput
     from superarm.logs.nightly import decide_file
 
@@ -44,17 +43,16 @@ def decide(
         wanted = f"a file (of texts, a table with a column text; {pictures})"
         raise InvalidInput.must("ROWS", "superarm decide", wanted, str(rows))
     check_output(output, "decide", force=force, inputs=[model, rows])
-    with progress_bar(None, "rows", progress=not as_json) as tick:
-        batch = decide_file(
-            model,
-            rows,
-            output,
-            id_column=id_column,
-            set_size=set_size,
-            coverage=coverage,
-            vectors=vectors,
-            progress=tick,
-        )
+    batch = decide_file(
+        model,
+        rows,
+        output,
+        id_column=id_column,
+        set_size=set_size,
+        coverage=coverage,
+        vectors=vectors,
+        progress=not as_json,
+    )
     if as_json:
         print_json({"model": str(model), "output": str(output), **asdict(batch)})
         return
@@ -93,13 +91,11 @@ def learn(
 
     Example: **superarm learn model.npz decisions.parquet answers.csv**
     """
-    from superarm._progress import progress_bar
     from superarm.logs.nightly import learn_file
 
     check_output(log, "learn", force=force, option="--log", inputs=[model, decisions, answers])
     columns: dict[str, str] = {"id_column": id_column, "hit_column": hit_column, "label_column": label_column}
-    with progress_bar(None, "answers", progress=not as_json) as tick:
-        result = learn_file(model, decisions, answers, log=log, progress=tick, **columns)
+    result = learn_file(model, decisions, answers, log=log, progress=not as_json, **columns)
     if as_json:
         print_json({"model": str(model), **asdict(result)})
         return

@@ -176,7 +176,7 @@ class LogOptions(ColumnOptions):
     ] = False
 
     def log(self, paths: list[Path], models: Iterable[Learner] = ()) -> Log:
-        """Return the logs as one; its columns are those of ``--columns``, or of these models."""
+        """Return the logs as one, with the columns that ``--columns`` or these models declare."""
         from superarm.data.columns import Columns
         from superarm.learners.registry import make_rule
         from superarm.logs import Log, LogColumns

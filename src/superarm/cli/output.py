@@ -78,7 +78,7 @@ def print_group_coverage(
 def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = None) -> Iterator[str]:
     """Yield lines about what each column is, and why; without reasons, if a file declares them."""
     if declared_in is None:
-        source = f" (by the first {columns.rows_seen:,} rows)" if columns.rows_seen else ""
+        source = f" (by the first {columns.n_rows_seen:,} rows)" if columns.n_rows_seen else ""
         yield f"features: {_group_by_remark(columns.descriptions)}{source}"
     else:
         yield f"features: {_group_by_remark(columns.kinds)} (as {declared_in} says)"
@@ -91,7 +91,7 @@ def column_lines(columns: Columns, n_labels: int, declared_in: Path | None = Non
 
 
 def _group_by_remark(columns: dict[str, str]) -> str:
-    """Return columns with their remarks, those with the same remark together."""
+    """Return each remark once, with all columns that it is about."""
     groups: dict[str, list[str]] = {}
     for name, remark in columns.items():
         groups.setdefault(remark, []).append(name)
@@ -110,7 +110,7 @@ def print_reading(journal: LabellingJournal) -> None:
 
 
 def print_counts(*counts: tuple[int, str]) -> None:
-    """Print what there is of each kind, a line each; nothing of what there is none."""
+    """Print a line for each count that is not 0."""
     for count, what in counts:
         if count:
             print(f"{count:,} {what}")

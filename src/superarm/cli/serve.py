@@ -103,7 +103,7 @@ class ServiceOptions:
         service = Service.open(journal, **options)
         if self.model is not None and not service.created:
             log.warning("--model is not used: the journal has its model already")
-        if self.timeout is None and service.served.projector.totals.stats.timeouts:
+        if self.timeout is None and service.follower.projector.totals.stats.timeouts:
             log.warning("decisions do not expire: this start has no --timeout, an earlier one had")
         return service
 

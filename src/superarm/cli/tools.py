@@ -43,15 +43,13 @@ def traffic(
 
     Example: **superarm traffic http://127.0.0.1:8800 --data digits --decisions 5000**
     """
-    from superarm._progress import progress_bar
     from superarm.service.client.traffic import UserBehaviour, simulate_users
     from superarm.streams import open_data
 
     stream = open_data(data)
     behaviour = UserBehaviour(users, mean_delay=delay, lost_share=lose, repeated_share=repeat, seed=seed)
     token = os.environ.get("SUPERARM_TOKEN")
-    with progress_bar(decisions, progress=not as_json) as tick:
-        counts = simulate_users(url, stream, decisions, behaviour=behaviour, token=token, tick=tick)
+    counts = simulate_users(url, stream, decisions, behaviour=behaviour, token=token, progress=not as_json)
     if as_json:
         print_json(counts)
     else:

@@ -95,7 +95,7 @@ def train(
             "features": source.feature_columns.names,
             "kinds": source.feature_columns.descriptions,
             "left_out": source.feature_columns.left_out,
-            "warnings": [*repeated, *one_sided, *source.notices.values()],
+            "warnings": [*repeated, *one_sided, *source.column_warnings.values()],
             "columns": None if trained.columns is None else str(columns_file(output)),
             "labels": summary.n_labels,
         }
@@ -106,7 +106,7 @@ def train(
         print(f"WARNING: {sentence}" if summary.answered < summary.rows else sentence)
     for line in _feature_lines(trained):
         print(line)
-    for sentence in (*source.notices.values(), *repeated):
+    for sentence in (*source.column_warnings.values(), *repeated):
         print(f"WARNING: {sentence}")
     print_counts(
         (result.bad, f"rows skipped, the first: {source.first_bad}"),

@@ -171,7 +171,7 @@ def normalize_text(text: str) -> str:
 
 
 def count_marks(texts: Iterable[str]) -> Counter[str]:
-    """Return how many of the numbers that can be read in one way only have a comma, and a point, before decimals.
+    """Count the marks before decimals, comma or point, among the numbers that can be read in one way only.
 
     >>> count_marks(["3,5", "1.234"]), count_marks(["12.5 %", "1.234", "7"])
     (Counter({',': 1}), Counter({'.': 1}))
@@ -180,12 +180,12 @@ def count_marks(texts: Iterable[str]) -> Counter[str]:
 
 
 def ambiguous_numbers(texts: Iterable[str]) -> list[str]:
-    """Return the numbers such as 1.234, which are thousands or three decimals."""
+    """Return the texts such as 1.234, whose mark may be of thousands or of decimals."""
     return list(filter(AMBIGUOUS_NUMBER.fullmatch, map(without_unit, texts)))
 
 
 def parse_by_mark(text: str, mark: str) -> float | bool | str | None:
-    """Return what `parse_scalar` makes of a text, by its own mark if it can be read in one way only."""
+    """Parse a text as `parse_scalar` does, by ``mark`` only where the text itself leaves open which mark is meant."""
     number = without_unit(text)
     return parse_scalar(text, mark if AMBIGUOUS_NUMBER.fullmatch(number) else _mark_of(number) or ".")
 
@@ -209,7 +209,7 @@ def describe_ambiguous(number: str, column: str, count: int, mark: str, marks: C
 
 
 def _mark_of(number: str) -> str | None:
-    """Return what stands before the decimals of a number that can be read in one way only; else ``None``."""
+    """Return the decimal mark of a number that can be read in one way only; ``None`` for any other."""
     if not ("," in number or "." in number) or AMBIGUOUS_NUMBER.fullmatch(number):
         return None
     if DECIMAL_COMMA.fullmatch(number):

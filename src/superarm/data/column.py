@@ -41,7 +41,7 @@ ColumnKinds = Mapping[str, str]  # the kind of a column by its name, or LEFT_OUT
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column is.
+    """The kind of one column of a table, and how its cells are read.
 
     Attributes:
         name: its name.
@@ -81,17 +81,17 @@ class Column:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether it goes to the sparse part of a row."""
+        """Whether the column goes to the sparse part of a row."""
         return self.kind == TEXT or self.high_cardinality
 
     @property
     def has_dense_words(self) -> bool:
-        """Whether its words go to the dense part of a row."""
+        """Whether the column adds words to the dense part of a row."""
         return self.kind == DATES or (self.kind == WORDS and not self.high_cardinality)
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers it has in the dense part of a row."""
+        """How many numbers the column has in the dense part of a row."""
         return self.length if self.kind == VECTOR else int(self.kind in AS_NUMBER)
 
     def parse(self, value: Cell, owner: str) -> ParsedCell:

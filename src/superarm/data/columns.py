@@ -37,11 +37,11 @@ from superarm.data.column import (
     ColumnKinds,
     is_vector,
 )
-from superarm.data.encoding import DensePart, Notices, encode_row, encode_table, max_text_width
+from superarm.data.encoding import DensePart, Warnings, encode_row, encode_table, max_text_width
 from superarm.data.inference import MANY_WORDS, column_profiles, select_features
 from superarm.data.inference_messages import describe, inference_warnings
 from superarm.data.rows import AnyRow, Layout, Rows
-from superarm.data.tables import first_cells, records
+from superarm.data.tables import first_cells, named_rows
 from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int, parameters
 
@@ -69,7 +69,7 @@ class Columns:
         n_open_numbers: how many features there are for numbers with names that are yet to come; 0 takes no new ones.
 
     >>> columns = Columns([Column("age", "numbers"), Column("note", "text")], text_width=1024)
-    >>> row = columns.row({"age": "41", "note": "card not working"}, "this")
+    >>> row = columns.encode_row({"age": "41", "note": "card not working"}, "this")
     >>> row.dense.tolist(), len(row.indices)
     ([41.0, 0.0], 16)
     """
@@ -89,7 +89,7 @@ class Columns:
         self.columns: dict[str, Column] = {}
         self.left_out, self._descriptions = dict(left_out or {}), dict(descriptions or {})
         self.warnings: list[str] = []  # what inference may have taken for something else
-        self.rows_seen = rows
+        self.n_rows_seen = rows
         self.n_open_numbers = n_open_numbers
         self.text_width = text_width
         try:
@@ -114,7 +114,7 @@ class Columns:
         if n_word_features and not missing:
             raise InvalidInput.must("missing", "Columns", "true where there are words or dates", missing)
         self.dense_part = DensePart(
-            declared, missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
+            declared, marks_missing=missing, n_word_features=n_word_features, n_open_numbers=n_open_numbers
         )
 
     # ------------------------------------------------------------ inferred, open, or from a file
@@ -175,7 +175,7 @@ class Columns:
     @classmethod
     def open_for(cls, X: Any, n_features: int | None, owner: str) -> Columns:
         """Open columns for the first rows ``X`` of ``owner``; ``n_features`` is the width, if it was asked for."""
-        rows = list(records(X))
+        rows = list(named_rows(X))
         vectors = dict[str, Column]()
         for x in rows:
             for name, value in x.items():
@@ -218,22 +218,22 @@ class Columns:
         return cls.from_dict(content)
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write them to a JSON file at ``path``, for `serve --columns` and for people."""
+        """Write the columns to a JSON file at ``path``, for `serve --columns` and for people."""
         if not can_be_file(Path(path)):
             raise InvalidInput.must("path", "columns", "a file in an existing folder", str(path))
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         write_atomically(path, lambda file: file.write(text.encode()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
+        """Return the columns as JSON-ready values."""
         return {
             "columns": [column.to_dict() for column in self.columns.values()],
             "left_out": self.left_out,
-            "missing": self.dense_part.missing,
+            "missing": self.dense_part.marks_missing,
             "n_word_features": self.dense_part.n_word_features,
             "text_width": self.text_width,
             "descriptions": self._descriptions,
-            "rows": self.rows_seen,
+            "rows": self.n_rows_seen,
             "n_open_numbers": self.n_open_numbers,
         }
 
@@ -274,7 +274,7 @@ class Columns:
     @property
     def is_numeric_only(self) -> bool:
         """Whether a row is the list of its numbers."""
-        return not self.dense_part.missing and not self.has_sparse
+        return not self.dense_part.marks_missing and not self.has_sparse
 
     @property
     def names(self) -> list[str]:
@@ -293,12 +293,14 @@ class Columns:
     @property
     def layout(self) -> Layout:
         return Layout(
-            self.n_dense, self.text_width or 0, self.dense_part.n_numbers if self.dense_part.missing else 0
+            self.n_dense,
+            self.text_width or 0,
+            self.dense_part.n_numbers if self.dense_part.marks_missing else 0,
         )
 
     @property
     def descriptions(self) -> dict[str, str]:
-        """What each column is taken as, in words."""
+        """A few words on each column: what it is taken as, and why."""
         return {name: self._descriptions.get(name, column.kind) for name, column in self.columns.items()}
 
     def __len__(self) -> int:
@@ -331,19 +333,19 @@ class Columns:
 
     # ------------------------------------------------------------ rows
 
-    def row(self, x: Any, owner: str, notices: Notices | None = None) -> AnyRow:
+    def encode_row(self, x: Any, owner: str, warnings: Warnings | None = None) -> AnyRow:
         """Return the row of a dict or a Series ``x`` of ``owner``.
 
-        ``notices`` gets a sentence for each column that is not what was declared.
+        ``warnings`` gets a sentence for each column that is not what was declared.
         """
-        return encode_row(self, x, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
+        return encode_row(self, x, owner, {} if warnings is None else warnings)[0]
 
-    def rows(self, X: Any, owner: str, notices: Notices | None = None) -> Rows:
+    def encode_table(self, X: Any, owner: str, warnings: Warnings | None = None) -> Rows:
         """Return the rows of a table ``X``, or of a list of named rows: the same bits as row by row.
 
-        ``owner`` and ``notices`` are as in `row`.
+        ``owner`` and ``warnings`` are as in `encode_row`.
         """
-        return encode_table(self, X, owner, grow=False, k=0, notices={} if notices is None else notices)[0]
+        return encode_table(self, X, owner, {} if warnings is None else warnings)[0]
 
     def parse_row(self, x: Mapping[str, Any], owner: str) -> dict[str, Any]:
         """Return the row ``x`` of ``owner`` as JSON-ready values of the declared kinds, which give the same row."""

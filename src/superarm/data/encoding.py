@@ -22,7 +22,7 @@ from superarm._types import Array, Cell
 from superarm.data.cells import ParsedCell, days_since_1970, is_text, normalize_text
 from superarm.data.column import AS_NUMBER, DATES, NUMBERS, TEXT, VECTOR, WORDS, Column, infer_value
 from superarm.data.rows import FLOAT32_MAX, AnyRow, Row, Rows, stack
-from superarm.data.tables import cell_list, columns_of, records
+from superarm.data.tables import cell_list, columns_of, named_rows
 from superarm.errors import InvalidInput
 from superarm.native.text import hash_texts
 
@@ -34,14 +34,14 @@ TEXT_WIDTH, TEXT_MEMORY = 2**16, 2**28  # of the sparse part, at most: its width
 SHARED_DIVISOR = 5
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-Notices = dict[str, str]  # by column, a sentence if it is not what was declared
+Warnings = dict[str, str]  # by column, a sentence if it is not what was declared
 NumberAndWords = tuple[float | None, list[tuple[str, str]]]  # words with the names of their columns
 # of a column: the seed of its hashes, whether each cell is one word, and the texts
 TextsToHash = tuple[int, bool, list[ParsedCell]]
 
 
 def encode_row(
-    columns: Columns, x: Any, owner: str, *, grow: bool, k: int, notices: Notices
+    columns: Columns, x: Any, owner: str, warnings: Warnings, *, grow_for: int | None = None
 ) -> tuple[AnyRow, Columns]:
     """Return the row of a dict or a Series, and its columns: a copy, where open columns have got new ones.
 
@@ -49,9 +49,8 @@ def encode_row(
         columns: as they are; they stay so.
         x: names and values.
         owner: whose it is, for messages.
-        grow: let open columns make room for new names.
-        k: labels, which decide on the width of the sparse part, when open columns get one.
-        notices: gets a sentence for each column that is not what was declared.
+        warnings: gets a sentence for each column that is not what was declared.
+        grow_for: let open columns make room for new names; the sparse part is as wide as so many labels allow.
     """
     cells: dict[str, Cell] = {str(name): value for name, value in x.items()}
     dense, is_open = columns.dense_part, columns.is_open
@@ -60,7 +59,7 @@ def encode_row(
     texts: list[TextsToHash] = []
     new: list[Column] = []
     for name, value in cells.items():
-        column, parsed = _parse_cell(columns, name, value, owner, grow=grow, notices=notices)
+        column, parsed = _parse_cell(columns, name, value, owner, warnings, grow=grow_for is not None)
         if column is not None and isinstance(parsed, np.ndarray):
             dense.put_vector(row, column, parsed)
         elif column is not None and column.is_sparse and isinstance(parsed, str):
@@ -76,13 +75,13 @@ def encode_row(
                 for i, sign in dense.word_features(*word):
                     row[i] += sign
     if not is_open:
-        notices.update({name: _missing_notice(name) for name in columns.columns if name not in cells})
+        warnings.update({name: _missing_warning(name) for name in columns.columns if name not in cells})
     numbers.sort()  # an order of their own, whatever the row's: new names get features, and shared features add up
-    if grow and is_open:
+    if grow_for is not None and is_open:
         if dense.has_room:
             new += [Column(name, NUMBERS) for name, _ in numbers if dense.lacks(name)]
         if new or (texts and columns.text_width is None):
-            columns = columns.grown(new, k if texts else None)
+            columns = columns.grown(new, grow_for if texts else None)
             dense = columns.dense_part
     for name, number in numbers:
         dense.put_number(row, name, number)
@@ -93,17 +92,17 @@ def encode_row(
 
 
 def _parse_cell(
-    columns: Columns, name: str, value: Cell, owner: str, *, grow: bool, notices: Notices
+    columns: Columns, name: str, value: Cell, owner: str, warnings: Warnings, *, grow: bool
 ) -> tuple[Column | None, ParsedCell]:
     """Return the column of a cell, if it has one, and its value; of open columns, a new one for a text."""
     column = columns.columns.get(name)
     if column is not None:
         parsed = column.parse(value, owner)
-        _add_value_notice(notices, column, parsed)
+        _add_value_warning(warnings, column, parsed)
         return column, parsed
     if not columns.is_open:
         if name not in columns.left_out:
-            notices[name] = _new_notice(name)
+            warnings[name] = _new_warning(name)
         return None, None
     kind, parsed = infer_value(name, value, owner)
     if kind != TEXT:
@@ -114,72 +113,31 @@ def _parse_cell(
 
 
 def encode_table(
-    columns: Columns, X: Any, owner: str, *, grow: bool, k: int, notices: Notices
+    columns: Columns, X: Any, owner: str, warnings: Warnings, *, grow_for: int | None = None
 ) -> tuple[Rows, Columns]:
     """Return the rows of a table, or of a list of named rows, and its columns; `encode_row` has the arguments."""
     if columns.is_open:
         one_by_one = []
-        for x in records(X):
-            row, columns = encode_row(columns, x, owner, grow=grow, k=k, notices={})
+        for x in named_rows(X):
+            row, columns = encode_row(columns, x, owner, {}, grow_for=grow_for)
             one_by_one.append(row)
         return stack(one_by_one, columns.layout), columns
     table, n = columns_of(X)
     new = [name for name in table if name not in columns.columns and name not in columns.left_out]
-    notices.update({name: _new_notice(name) for name in new})
+    warnings.update({name: _new_warning(name) for name in new})
     rows, texts = np.tile(columns.dense_part.empty_row(), (n, 1)), list[TextsToHash]()
     for name, column in columns.columns.items():
         cells = table.get(name)
         if cells is None:
-            notices[name] = _missing_notice(name)
+            warnings[name] = _missing_warning(name)
         elif column.is_sparse:
             texts.append(_to_hash(column, [column.parse(value, owner) for value in cell_list(cells)]))
-        elif column.kind == VECTOR:
-            for i, value in enumerate(cell_list(cells)):
-                vector = column.parse(value, f"row {i + 1} of {owner}")
-                if isinstance(vector, np.ndarray):
-                    columns.dense_part.put_vector(rows[i], column, vector)
         else:
-            _put_dense(columns, rows, column, cells, owner, notices)
+            columns.dense_part.put_column(rows, column, cells, owner, warnings)
     if columns.text_width is None:
         return Rows(rows), columns
     indices, values, starts = hash_texts(texts, n, columns.text_width)
     return Rows(rows if columns.n_dense else None, indices, values, starts, columns.text_width), columns
-
-
-def _put_dense(
-    columns: Columns, rows: Array, column: Column, cells: Any, owner: str, notices: Notices
-) -> None:
-    """Write the numbers, dates or words of a column into the dense rows."""
-    dense = columns.dense_part
-    numbers = _numbers(cells) if column.kind in AS_NUMBER else None
-    if numbers is not None:
-        too_large = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
-        if len(too_large):
-            i = int(too_large[0])
-            cell = f"{column.name!r} in row {i + 1} of X"
-            raise InvalidInput.must(cell, owner, "finite as a 32-bit float, or missing", float(numbers[i]))
-        for number in numbers[~np.isnan(numbers)][:1].tolist():
-            _add_value_notice(notices, column, number)
-        dense.put_numbers(rows, column, numbers)
-        return
-    numbers = np.full(len(rows), np.nan)
-    rows_of_word: dict[tuple[str, str], list[int]] = {}
-    parsed_texts: dict[str, NumberAndWords] = {}
-    for i, value in enumerate(cell_list(cells)):
-        number_and_words = parsed_texts.get(value) if type(value) is str else None
-        if number_and_words is None:
-            parsed = column.parse(value, f"row {i + 1} of {owner}")
-            _add_value_notice(notices, column, parsed)
-            number_and_words = _number_and_words(column.name, parsed, column.has_time)
-            if type(value) is str:
-                parsed_texts[value] = number_and_words
-        numbers[i] = np.nan if number_and_words[0] is None else number_and_words[0]
-        for word in number_and_words[1]:
-            rows_of_word.setdefault(word, []).append(i)
-    dense.put_numbers(rows, column, numbers)
-    for word, with_word in rows_of_word.items():
-        for i, sign in dense.word_features(*word):
-            rows[with_word, i] += np.float32(sign)
 
 
 def _number_and_words(name: str, parsed: ParsedCell, has_time: bool) -> NumberAndWords:
@@ -201,29 +159,29 @@ def _to_hash(column: Column, texts: Iterable[ParsedCell]) -> TextsToHash:
     return column_seed(column.name), is_word, normalized
 
 
-def _new_notice(name: str) -> str:
+def _new_warning(name: str) -> str:
     return f"column {name!r} is new: it is left out"
 
 
-def _missing_notice(name: str) -> str:
+def _missing_warning(name: str) -> str:
     return f"column {name!r} is missing"
 
 
-def _add_value_notice(notices: Notices, column: Column, value: ParsedCell) -> None:
-    """Add a notice if a parsed value is not what its column was declared to hold."""
+def _add_value_warning(warnings: Warnings, column: Column, value: ParsedCell) -> None:
+    """Add a warning if a parsed value is not what its column was declared to hold."""
     if isinstance(value, float) and column.kind == DATES:
-        notices[column.name] = (
+        warnings[column.name] = (
             f"column {column.name!r} holds dates, got the number {value:.15g}: it counts as days since 1970"
         )
     if not isinstance(value, str):
         return
     name, short = column.name, value if len(value) <= 40 else f"{value[:40]}…"
     if column.kind in AS_NUMBER:
-        notices[name] = (
+        warnings[name] = (
             f"column {name!r} holds {column.kind}, got {short!r}: the number counts as missing, and this as a word"
         )
     elif column.kind == WORDS and is_text(value) and len(value.split()) > 4 and not column.high_cardinality:
-        notices[name] = (
+        warnings[name] = (
             f"column {name!r} holds words, got a text: {short!r} (declared as text, it is read word by word)"
         )
 
@@ -259,19 +217,23 @@ def max_text_width(k: int) -> int:
 
 
 class DensePart:
-    """Which features of the dense part belong to which column.
+    """The dense part of a row: which of its features belong to which column.
 
     Args:
         columns: in the order of their features.
-        missing: whether numbers may be missing, and are marked then.
+        marks_missing: whether numbers may be missing, and are marked then.
         n_word_features: how many features words share.
         n_open_numbers: how many features numbers have, also for names yet to come; 0 leaves none for new names.
     """
 
     def __init__(
-        self, columns: Iterable[Column], *, missing: bool, n_word_features: int, n_open_numbers: int
+        self, columns: Iterable[Column], *, marks_missing: bool, n_word_features: int, n_open_numbers: int
     ) -> None:
-        self.missing, self.n_word_features, self.is_open = missing, n_word_features, n_open_numbers > 0
+        self.marks_missing, self.n_word_features, self.is_open = (
+            marks_missing,
+            n_word_features,
+            n_open_numbers > 0,
+        )
         self._columns: dict[str, Column] = {}
         self._start: dict[str, int] = {}
         self._used = 0
@@ -284,7 +246,7 @@ class DensePart:
     @property
     def n_dense(self) -> int:
         """The length of the dense part."""
-        return (2 if self.missing else 1) * self.n_numbers + self.n_word_features
+        return (2 if self.marks_missing else 1) * self.n_numbers + self.n_word_features
 
     def add(self, column: Column) -> None:
         """Give a column the next features, if it needs any."""
@@ -305,11 +267,11 @@ class DensePart:
         """Return the dense part of a row without a value; not to be changed."""
         if self._empty is None:
             row = self._empty = np.zeros(self.n_dense, np.float32)
-            if self.missing:
+            if self.marks_missing:
                 row[self.n_numbers : 2 * self.n_numbers] = 1.0
             for name, start in self._start.items():
                 column = self._columns[name]
-                if not self.missing:
+                if not self.marks_missing:
                     row[start] = column.imputed
                 elif column.kind == VECTOR:  # one mark of length 1, over all its features
                     marks = self.n_numbers + start
@@ -317,7 +279,7 @@ class DensePart:
         return self._empty
 
     def put_number(self, row: Array, name: str, number: float) -> None:
-        """Write a number of the column ``name``; of a new name without room for it, nothing."""
+        """Write the number of the column ``name``; a new name for which there is no room is left out."""
         i = self._start.get(name)
         if i is not None:
             row[i] = number
@@ -326,24 +288,64 @@ class DensePart:
             row[i] += number
         else:
             return
-        if self.missing:
+        if self.marks_missing:
             row[self.n_numbers + i] = 0.0
 
-    def put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
+    def put_column(self, rows: Array, column: Column, cells: Any, owner: str, warnings: Warnings) -> None:
+        """Write the numbers, dates, words or vectors of a declared column into ``rows``."""
+        if column.kind == VECTOR:
+            for i, value in enumerate(cell_list(cells)):
+                vector = column.parse(value, f"row {i + 1} of {owner}")
+                if isinstance(vector, np.ndarray):
+                    self.put_vector(rows[i], column, vector)
+            return
+        numbers = _numbers(cells) if column.kind in AS_NUMBER else None
+        if numbers is not None:
+            too_large = np.flatnonzero(np.abs(numbers) > FLOAT32_MAX)
+            if len(too_large):
+                i = int(too_large[0])
+                cell = f"{column.name!r} in row {i + 1} of X"
+                raise InvalidInput.must(
+                    cell, owner, "finite as a 32-bit float, or missing", float(numbers[i])
+                )
+            for number in numbers[~np.isnan(numbers)][:1].tolist():
+                _add_value_warning(warnings, column, number)
+            self._put_numbers(rows, column, numbers)
+            return
+        numbers = np.full(len(rows), np.nan)
+        rows_of_word: dict[tuple[str, str], list[int]] = {}
+        parsed_texts: dict[str, NumberAndWords] = {}
+        for i, value in enumerate(cell_list(cells)):
+            number_and_words = parsed_texts.get(value) if type(value) is str else None
+            if number_and_words is None:
+                parsed = column.parse(value, f"row {i + 1} of {owner}")
+                _add_value_warning(warnings, column, parsed)
+                number_and_words = _number_and_words(column.name, parsed, column.has_time)
+                if type(value) is str:
+                    parsed_texts[value] = number_and_words
+            numbers[i] = np.nan if number_and_words[0] is None else number_and_words[0]
+            for word in number_and_words[1]:
+                rows_of_word.setdefault(word, []).append(i)
+        self._put_numbers(rows, column, numbers)
+        for word, with_word in rows_of_word.items():
+            for i, sign in self.word_features(*word):
+                rows[with_word, i] += np.float32(sign)
+
+    def _put_numbers(self, rows: Array, column: Column, numbers: Array) -> None:
         """Write the numbers of a declared column, one for each row, NaN where it is missing."""
         i = self._start.get(column.name)
         if i is None:
             return
         present = ~np.isnan(numbers)
         rows[present, i] = numbers[present].astype(np.float32)
-        if self.missing:
+        if self.marks_missing:
             rows[present, self.n_numbers + i] = 0.0
 
     def put_vector(self, row: Array, column: Column, vector: Array) -> None:
-        """Write the numbers of a vector."""
+        """Write a ``vector`` into the features of its column."""
         start = self._start[column.name]
         row[start : start + column.length] = vector
-        if self.missing:
+        if self.marks_missing:
             row[self.n_numbers + start : self.n_numbers + start + column.length] = 0.0
 
     def word_features(self, column: str, word: str) -> Iterable[tuple[int, float]]:

@@ -57,7 +57,7 @@ OUTCOME_NAMES = frozenset(
 
 
 def outcome_columns(names: Iterable[str]) -> dict[str, str]:
-    """Return those of ``names`` that are only known after the decision, with this as the reason to leave them out."""
+    """Return the ``names`` of columns that are only known after the decision, with the reason to leave them out."""
     return {name: "only known afterwards" for name in names if name.lower() in OUTCOME_NAMES}
 
 
@@ -122,7 +122,7 @@ class ColumnProfile:
 
     @cached_property
     def n_by_kind(self) -> Counter[str | None]:
-        """How many values there are of each kind; ``None`` stands for what is no value."""
+        """How many cells hold each kind of value; ``None`` counts the cells without one."""
         return Counter(self._kinds)
 
     @cached_property
@@ -137,34 +137,34 @@ class ColumnProfile:
 
     @cached_property
     def n_words(self) -> int:
-        """How many words its texts have together; each letter of a script without spaces counts as one."""
+        """How many words all texts have together; each letter of a script without spaces counts as one."""
         return sum(1 + text.count(" ") + len(UNSPACED.findall(text)) for text in self.words)
 
     @property
     def mean(self) -> float:
-        """The mean of its numbers."""
+        """The mean of the numbers in the column."""
         numbers = [value for value in self.scalars if isinstance(value, Real)]
         # not by sum(), which rounds otherwise from Python 3.12 on
         return reduce(add, numbers, 0.0) / len(numbers) if numbers else 0.0
 
     @property
     def has_id_name(self) -> bool:
-        """Whether it is called as ids are."""
+        """Whether the column's name is one that ids have."""
         return ID_NAME.search(self.name) is not None
 
     @property
     def n_compared(self) -> int:
-        """How many values may come twice: all of them where the name is that of an id, else words."""
+        """How many values are looked at for repetitions: all in a column with the name of an id, else words."""
         return len(self.scalars if self.has_id_name else self.words)
 
     @cached_property
     def n_distinct(self) -> int:
-        """How many of those that may come twice are different."""
+        """How many distinct values are among those that `n_compared` counts."""
         return len(set(self.scalars if self.has_id_name else self.words))
 
     @cached_property
     def vector_lengths(self) -> set[int]:
-        """How long its vectors are."""
+        """The lengths of the vectors in the column."""
         pairs = zip(self._values, self._kinds, strict=True)
         return {len(value) for value, kind in pairs if kind == VECTOR}
 
@@ -198,7 +198,7 @@ class ColumnProfile:
     # ------------------------------------------------------------ its kind
 
     def _infer_kind(self) -> str:
-        """Return the kind of most of its cells."""
+        """Return the kind of most cells."""
         counts = self.n_by_kind
         n = self.n_filled + (self.n_missing_words if counts[WORDS] else 0)
         if counts[VECTOR] and counts[VECTOR] == self.n_filled:
@@ -213,7 +213,7 @@ class ColumnProfile:
 
     @property
     def holds_texts(self) -> bool:
-        """Whether its words are texts: several in a cell, and many cells that are different."""
+        """Whether cells of words are texts: several words in a cell, and many different cells."""
         n_cells = self.n_by_kind[WORDS]
         is_short = self.n_compared < ENOUGH_ROWS
         has_several = n_cells > 0 and self.n_words >= MEAN_TEXT_WORDS * n_cells
@@ -224,17 +224,17 @@ class ColumnProfile:
 
     @property
     def day_first(self) -> bool:
-        """Whether the day stands first in its dates with slashes."""
+        """Whether the day stands first in dates with slashes."""
         return self.date_orders["month"] <= self.date_orders["day"]
 
     @property
     def has_ambiguous_dates(self) -> bool:
-        """Whether it has dates such as 1/2/2024, and none that shows the order."""
+        """Whether there are dates such as 1/2/2024, and none that shows whether the day stands first."""
         orders = self.date_orders
         return orders["unknown"] > 0 and not orders["day"] + orders["month"]
 
     def to_column(self) -> Column:
-        """Return the column."""
+        """Return the column that has this profile."""
         kind = self.kind
         if self.n_filled and self.n_non_numeric == self.n_filled:
             what = f"column {self.name!r} was declared as {kind}, but its {self.n_filled:,} filled cells hold words"
@@ -260,12 +260,12 @@ class ColumnProfile:
         return 1 < len(self.units) <= MAX_UNITS and not self.unit
 
     def list_units(self) -> str:
-        """Return the units of its numbers, and of how many."""
+        """Return the units in the column, each with its count of numbers, as text."""
         listed = [f"{unit}: {n:,}" for unit, n in self.units.most_common(MAX_LISTED_UNITS)]
         return ", ".join([*listed, "…"] if len(self.units) > MAX_LISTED_UNITS else listed)
 
     def exclusion_reason(self, *, wanted: bool = False) -> str:
-        """Return why it is no feature; empty if it may be one. A ``wanted`` one may, if its values can be used."""
+        """Return why the column is no feature; empty if it may be one, as ``wanted`` columns with usable values may."""
         if self.n_by_kind[None]:
             return _describe_type(self._values[self._kinds.index(None)])
         if len(self.vector_lengths) > 1 or (self.n_by_kind[VECTOR] and self.kind != VECTOR):

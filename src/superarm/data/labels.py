@@ -123,7 +123,7 @@ class LabelVocabulary:
 
     @classmethod
     def from_params(cls, n_labels: Any, labels: Sequence[Label] | None, owner: str) -> LabelVocabulary:
-        """Return the labels that these two parameters give; one of them must be given."""
+        """Return the labels that the parameter ``n_labels`` or ``labels`` gives; one of the two must be given."""
         if labels is None:
             return cls(check_int("n_labels", owner, n_labels, 2), owner)
         check_ordered(labels, owner)
@@ -158,7 +158,7 @@ class LabelVocabulary:
         return indices
 
     def encode(self, labels: Iterable[Label], parameter: str, owner: str) -> Array:
-        """Return the same in an array."""
+        """Return the indices of distinct labels as an array, as `indices` does in a list."""
         return np.array(self.indices(labels, parameter, owner), np.int64)
 
     def index_of_text(self, label: Label) -> int | None:
@@ -208,7 +208,7 @@ def _whole_or_as_is(value: Any) -> Any:
 
 
 def check_ordered(labels: object, owner: str) -> None:
-    """Refuse a set: its order, and with it each draw, would be another one in the next process."""
+    """Refuse labels in a Python set: its order, and so every draw, would differ in the next process."""
     if isinstance(labels, set | frozenset):
         got = Unquoted(f"a {type(labels).__name__}, which has none")
         raise InvalidInput.must("labels", owner, "in an order, as in a list (sorted(labels) gives one)", got)

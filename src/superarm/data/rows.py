@@ -18,7 +18,7 @@ from superarm.native.rows import RowBlock
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 MATRIX = "a matrix of numbers, dense or SciPy sparse"
 
-Width = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
+NFeatures = int | tuple[int, int] | None  # n_features: of rows of one kind; (dense, sparse) of mixed ones
 
 NO_VALUES = np.zeros(0, np.float32)
 NO_INDICES = np.zeros(0, np.int32)
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
     n_dense: int
     n_sparse: int
-    n_numbers: int = 0
+    n_markable: int = 0
 
     @property
     def mixed(self) -> bool:
@@ -170,7 +170,7 @@ def layout_of(row: AnyRow) -> Layout:
 # ---------------------------------------------------------------- one row
 
 
-def as_row(x: Any, n_features: Width, owner: str, or_else: str = "") -> AnyRow:
+def as_row(x: Any, n_features: NFeatures, owner: str, or_else: str = "") -> AnyRow:
     """Return a checked copy of one row; ``or_else``: what else it may be, for messages.
 
     (NaN and inf are found in the scores, which cost nothing extra.)
@@ -184,7 +184,7 @@ def as_row(x: Any, n_features: Width, owner: str, or_else: str = "") -> AnyRow:
     return _dense_row(x, n_features[0] if isinstance(n_features, tuple) else n_features, owner, or_else)
 
 
-def _checked_copy(x: Row, n_features: Width, owner: str) -> AnyRow:
+def _checked_copy(x: Row, n_features: NFeatures, owner: str) -> AnyRow:
     d, width = len(x.dense), x.width
     if isinstance(n_features, tuple):
         n_dense, width = n_features
@@ -272,7 +272,7 @@ def densify(row: AnyRow, d: int) -> Array:
 # ---------------------------------------------------------------- many rows
 
 
-def as_rows(X: Any, n_features: Width, owner: str, or_else: str = "") -> Rows:
+def as_rows(X: Any, n_features: NFeatures, owner: str, or_else: str = "") -> Rows:
     """Return a checked matrix; arrays that fit are not copied, and `Rows` are not checked again.
 
     ``or_else``: what else X may be, for messages.
@@ -291,7 +291,7 @@ def as_rows(X: Any, n_features: Width, owner: str, or_else: str = "") -> Rows:
     raise InvalidInput.must("X", owner, wanted, Unquoted(f"shape {shapes}"))
 
 
-def _checked_rows(X: Any, n_features: Width, owner: str, wanted: str) -> Rows:
+def _checked_rows(X: Any, n_features: NFeatures, owner: str, wanted: str) -> Rows:
     if isinstance(X, list) and X and isinstance(X[0], Row):
         rows = [as_row(x, n_features, owner) for x in X]
         widest = np.max([layout_of(row) for row in rows], axis=0)
@@ -356,13 +356,14 @@ def stack(rows: Sequence[AnyRow], layout: Layout | None) -> Rows:
 # ---------------------------------------------------------------- rows as JSON
 
 
-def row_to_json(row: AnyRow | dict[str, Any]) -> Any:
-    """Return a row as JSON-ready values, for journals, logs and requests."""
+def row_to_json(row: AnyRow | dict[str, Any], *, width: bool = True) -> Any:
+    """Return a row as JSON-ready values, for journals and logs; for requests without the ``width``."""
     if isinstance(row, dict):  # with names (columns.py)
         return {"named": row}
     if isinstance(row, Row):
-        sparse = {"indices": row.indices.tolist(), "values": row.values.tolist(), "width": row.width}
-        return {"dense": row.dense.tolist(), **sparse} if len(row.dense) else sparse
+        parts = {"dense": row.dense.tolist()} if len(row.dense) else {}
+        parts |= {"indices": row.indices.tolist(), "values": row.values.tolist()}
+        return parts | {"width": row.width} if width else parts
     return row.tolist()
 
 

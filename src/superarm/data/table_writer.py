@@ -38,7 +38,7 @@ def check_table_path(path: str | PathLike[str], owner: str) -> None:
 def table_writer(
     path: Path, columns: list[str], to_frame: Callable[[NamedRows], Frame] | None = None
 ) -> Iterator[WriteRows]:
-    """Yield what writes rows, some at a time; the file appears under its name at the end, when it is whole.
+    """Yield a function that writes a batch of rows; the file appears under its name at the end, when it is whole.
 
     Args:
         path: the file.
@@ -76,7 +76,7 @@ def _cell(value: Cell) -> Cell:
 
 
 def _parquet_writer(folder: Path, to_frame: Callable[[NamedRows], Frame] | None) -> WriteRows:
-    """Return what writes a file for each batch: a Parquet file ends with its index, and cannot grow."""
+    """Return a function that writes a file for each batch: a Parquet file ends with its index, and cannot grow."""
     import polars as pl
 
     def write(rows: NamedRows) -> None:

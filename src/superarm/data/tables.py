@@ -84,7 +84,7 @@ def open_table(
         got = "an empty list" if isinstance(source, list) and not source else type(source).__name__
         raise InvalidInput.must("table", "superarm", wanted, Unquoted(got))
     names = {"pandas": "the pandas frame", "polars": "the Polars frame", "pyarrow": "the Arrow table"}
-    return memory_table(names.get(library, "the table"), lambda: records(source))
+    return memory_table(names.get(library, "the table"), lambda: named_rows(source))
 
 
 def memory_table(name: str, rows: Callable[[], Iterator[TableRow]]) -> Table:
@@ -100,7 +100,7 @@ def memory_table(name: str, rows: Callable[[], Iterator[TableRow]]) -> Table:
 
 
 def jsonable(value: Any) -> Any:
-    """Return what JSON does not have as values that it has."""
+    """Return a value that JSON does not have as one that it has."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
@@ -265,10 +265,10 @@ def named_row(x: Any) -> Any:
     """Return a row with names: a dict, a Series, or the only row of a table; ``None`` for any other."""
     if is_named_row(x):
         return x
-    return next(records(x)) if is_frame(x) and len(x) == 1 else None
+    return next(named_rows(x)) if is_frame(x) and len(x) == 1 else None
 
 
-def records(X: Any) -> Iterator[dict[str, Cell]]:
+def named_rows(X: Any) -> Iterator[dict[str, Cell]]:
     """Yield the rows of a table or of a list of dicts, by name; missing values of pandas are ``None``."""
     if isinstance(X, list | tuple):
         for x in X:
@@ -285,7 +285,7 @@ def records(X: Any) -> Iterator[dict[str, Cell]]:
 
 
 def _polars_rows(frame: Frame) -> Iterator[dict[str, Cell]]:
-    """Yield the rows of a frame or a LazyFrame, some at a time."""
+    """Yield the rows of a Polars frame or LazyFrame, read in parts."""
     is_lazy = hasattr(frame, "collect_batches")
     parts = (
         frame.collect_batches(chunk_size=CHUNK, maintain_order=True) if is_lazy else frame.iter_slices(CHUNK)
@@ -335,7 +335,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], int]:
         }, len(X)
     if is_frame(X):
         return dict(zip(_names(X.columns), (X[name] for name in X.columns), strict=True)), len(X)
-    rows = list(records(X))
+    rows = list(named_rows(X))
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}, len(rows)
 

@@ -31,7 +31,7 @@ PROCESS_DIED = "its process died (out of memory, or killed)"
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What a run did."""
+    """What `run` has done."""
 
     name: str
     runs: int
@@ -157,7 +157,7 @@ def _interrupts_held_back() -> Iterator[None]:
 
 
 def _execute_on_dask(runs: Sequence[Run], address: str) -> Iterator[RunResult | RunFailure]:
-    """Execute runs on a Dask cluster; those of a worker that is lost go to another."""
+    """Execute runs on a Dask cluster; the runs of a worker that is lost go to another."""
     require_extra("dask")
     import uuid
 

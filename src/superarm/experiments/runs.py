@@ -31,7 +31,7 @@ FORMAT = 3  # of results; a change makes everything run again
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is run. Everything in it but the names of learner and data decides the result."""
+    """One run of an experiment. Every field but the names of learner and data decides its result."""
 
     data: str  # the name of the data in figures
     source: str  # a data set's name, or a file
@@ -107,7 +107,7 @@ def open_stream(source: str, label: str | None, first_labels: int | None, data_d
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where something ran."""
+    """The machine that a result was computed on."""
 
     cpu: str
     cores: int | None
@@ -157,7 +157,7 @@ class RunFailure:
 
 
 def execute_run(run: Run) -> RunResult | RunFailure:
-    """Run it, in whatever process or machine; an error is returned as a RunFailure."""
+    """Execute one run, in whatever process or machine; an error is returned as a RunFailure."""
     try:
         stream = run.open_stream()
         learner = run.make_learner(stream)

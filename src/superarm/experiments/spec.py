@@ -62,7 +62,7 @@ class GridAxes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DataEntry(GridAxes, frozen=True, kw_only=True):
-    """Data of a spec."""
+    """A data set of a spec."""
 
     source: str
     name: str = ""

@@ -47,9 +47,9 @@ class Tokens:
 
     def __init__(self, file: Path | None = None, master_token: str | None = None) -> None:
         self.file = file
-        self._holders: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
+        self._names: dict[bytes, str] = {}  # by digest: a lookup takes the same time for every wrong token
         if file is None and master_token is not None:
-            self._holders = {self._digest(master_token): "operate"}
+            self._names = {self._digest(master_token): "operate"}
         self.watched = WatchedFiles(
             "tokens", {} if file is None else {"--token-file": file}, self.owner, self._read
         )
@@ -57,12 +57,12 @@ class Tokens:
     @property
     def required(self) -> bool:
         """Whether requests need a token."""
-        return self.file is not None or bool(self._holders)
+        return self.file is not None or bool(self._names)
 
     @property
     def count(self) -> int:
         """How many tokens are accepted."""
-        return len(self._holders) if self.problem is None else 0
+        return len(self._names) if self.problem is None else 0
 
     @property
     def problem(self) -> str | None:
@@ -71,37 +71,37 @@ class Tokens:
         reason = self.watched.problem
         return None if reason is None else f"no token is accepted: {reason}"
 
-    def holder(self, header: bytes) -> str | None:
-        """Return who holds the token of an Authorization header: the word before it in the file; None if nobody."""
+    def name_of(self, header: bytes) -> str | None:
+        """Return the name before the token of an Authorization header in the file; None if the token is not there."""
         scheme, _, token = header.partition(b" ")
         if scheme.lower() != b"bearer" or self.problem is not None:
             return None
-        return self._holders.get(sha256(token).digest())
+        return self._names.get(sha256(token).digest())
 
-    def role(self, holder: str) -> str | None:
-        """Return the role of a holder, which here is the same word; None for a word that is not valid in the file."""
-        return holder if holder in ANY_ROLE else None
+    def role_of(self, name: str) -> str | None:
+        """Return the role behind a name in the file, here the name itself; None for a name that is not valid."""
+        return name if name in ANY_ROLE else None
 
     def _read(self, file: Path) -> None:
         try:
             lines = file.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput.must("--token-file", self.owner, "a text file", str(file)) from error
-        holders: dict[bytes, str] = {}
+        names: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if len(words) != 2 or self.role(words[0]) is None:
+            if len(words) != 2 or self.role_of(words[0]) is None:
                 # the line itself may be a secret
                 got = "another first word" if len(words) == 2 else f"{len(words)} words"
                 raise InvalidInput.must(f"line {number}", str(file), self.line_format, Unquoted(got))
-            if holders.setdefault(self._digest(words[1]), words[0]) != words[0]:
+            if names.setdefault(self._digest(words[1]), words[0]) != words[0]:
                 wanted = "a token that no other line has"
                 raise InvalidInput.must(f"line {number}", str(file), wanted, Unquoted("one given before"))
-        if not holders:
+        if not names:
             raise InvalidInput.must("--token-file", self.owner, "a file with a token", str(file))
-        self._holders = holders
+        self._names = names
 
     def _digest(self, token: str) -> bytes:
         if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
@@ -152,7 +152,7 @@ class AccessControl:
         """Refuse a request that may not use a route of these roles; without roles, no token is needed.
 
         Returns:
-            The holder of its token: a role, or a person; empty where no token is needed.
+            The name of its token: a role, or a person's; empty where no token is needed.
         """
         request.check_host()
         if not self._requests.allows(request.address):
@@ -171,15 +171,15 @@ class AccessControl:
             raise HttpError.must("host", "request", wanted, host.decode("latin-1"), status=403)
 
     def _check_token(self, request: Request, roles: frozenset[str]) -> str:
-        """Return the holder of the token, whose role must be one of these."""
-        holder = self.tokens.holder(request.headers.get(b"authorization", b""))
-        if holder is None:
+        """Return the name of the token, whose role must be one of these."""
+        name = self.tokens.name_of(request.headers.get(b"authorization", b""))
+        if name is None:
             if not self._failed_auths.allows(request.address):
                 wanted = f"at most {MAX_FAILED_AUTH_RATE:g} a second without a valid token"
                 raise HttpError.must("authorization", "requests", wanted, Unquoted("more"), status=429)
             message = "authorization of request must be 'Bearer' and a token of this service"
             raise HttpError(message, field="authorization", status=401)
-        if self.tokens.role(holder) not in roles:
+        if self.tokens.role_of(name) not in roles:
             wanted = f"that of a token whose role is {' or '.join(sorted(roles))}"
-            raise HttpError.must("authorization", "request", wanted, holder, status=403)
-        return holder
+            raise HttpError.must("authorization", "request", wanted, name, status=403)
+        return name

@@ -188,8 +188,8 @@ class Router:
         return route, id_
 
     def _admit(self, request: Request, route: Route) -> str:
-        """Refuse a request that may not use the route, by its head alone; return the holder of its token."""
-        holder = self.access.check(request, route.roles)
+        """Refuse a request that may not use the route, by its head alone; return the name of its token."""
+        person = self.access.check(request, route.roles)
         if route.roles or not self.access.tokens.required:
             extensions = request.scope.get("extensions")
             if extensions is not None and "superarm" in extensions:
@@ -198,7 +198,7 @@ class Router:
             request.check_json_body()
         else:
             request.check_no_body()
-        return holder
+        return person
 
     def _error_response(self, request: Request, error: Exception) -> Response:
         body = error_body(error)

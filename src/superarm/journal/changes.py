@@ -89,7 +89,7 @@ class AddLabels(Change, tag="add_labels"):
 
 
 class DisableLabels(Change, tag="disable_labels"):
-    """Never shown again; outcomes about them are still accepted."""
+    """Labels that are never shown again; outcomes about them are still accepted."""
 
     labels: Labels
 
@@ -126,7 +126,7 @@ class Unfreeze(Change, tag="unfreeze"):
 
 
 class SetExplore(Change, tag="set_explore"):
-    """Explore more or less, as the learner's parameters of these names say."""
+    """Explore more or less: new values of the learner's parameters of these names."""
 
     explore: Annotated[str | float | None, Meta(examples=["balanced", 0.5])] = None
     uniform: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -156,7 +156,7 @@ class Rollback(Change, tag="rollback"):
 
 
 class Erase(OperatorRequest, tag="erase"):
-    """Erase features and context of decisions: by id, or all made before a time. One of them."""
+    """Erase features and context of decisions, either by id, or of all made before a time."""
 
     ids: Ids | None = None
     before: Annotated[float, Meta(description="Seconds since 1970.")] | None = None

@@ -21,7 +21,7 @@ def steady_seconds() -> float:
 
 
 class SystemClock:
-    """Seconds since 1970, for a process that is alone on its journal: call it.
+    """A clock for a process that is alone on its journal: a call returns the seconds since 1970.
 
     Args:
         system: the time, which may be set meanwhile.

@@ -21,7 +21,7 @@ from superarm.journal.snapshots import made_by, model_bytes
 from superarm.journal.store import Snapshot
 from superarm.journal.totals import Totals
 from superarm.learners import Learner, Scores, SetLogit, load
-from superarm.learners.registry import is_file_spec, make, make_rule, parse
+from superarm.learners.registry import import_user_code, make, names_user_code, parse
 from superarm.parameters import check_int
 
 OWNER = "superarm serve"  # for messages
@@ -71,7 +71,9 @@ def check_same_options(source: object, meta: JsonObject, options: JournalOptions
     """Refuse to use a journal for something else than it was made for."""
     given = options.given()
     spec = given.get("learner")
-    if spec is not None and is_user_class(spec) and is_user_class(meta["learner"]):  # the file may have moved
+    if (
+        spec is not None and names_user_code(spec) and names_user_code(meta["learner"])
+    ):  # the file may have moved
         given["learner"] = f"{meta['learner'].partition(':')[0]}:{spec.partition(':')[2]}"
     _check_same(source, meta, given)
 
@@ -108,7 +110,7 @@ def _fixed_by(learner: Learner) -> JsonObject:
 def _from_model(options: JournalOptions, model: str | Path) -> Learner:
     """Return the learner of a model file, with the labels, the sizes and the share of uniform sets of a journal."""
     if options.learner is not None:
-        import_user_classes(options.learner)  # before they can be loaded
+        import_user_code(options.learner)  # before they can be loaded
     learner = load(model)
     labels = learner.vocabulary.all()
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
@@ -125,7 +127,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
         raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
-    _check_same(model, params | learner.params, import_user_classes(spec))
+    _check_same(model, params | learner.params, import_user_code(spec))
     if _has_default_uniform(cls, learner.nondefault_params | params):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)
     return learner
@@ -174,25 +176,12 @@ def check_is_service_journal(meta: JsonObject) -> None:
         )
 
 
-def is_user_class(spec: str) -> bool:
-    """Return whether a spec names a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
-    return ".py:" in spec
-
-
-def import_user_classes(spec: str) -> JsonObject:
-    """Import the learner and the rule that a spec names; return its parameters but for such a rule."""
-    _, params = parse(spec)
-    if is_file_spec(params.get("explore")):
-        make_rule(params.pop("explore"))
-    return params
-
-
 def import_user_learner(meta: JsonObject, learner: str | None) -> None:
     """Import the learner of a journal, if it is in a user's own file, and only if the user names it."""
     check_is_service_journal(meta)
     spec = str(meta["learner"])
-    if is_user_class(spec):
+    if names_user_code(spec):
         if learner is None:
             wanted = f"given: it is in a file ({spec}), and code is only run if you name its file"
             raise InvalidInput.must("--learner", "superarm", wanted, None)
-        import_user_classes(learner)
+        import_user_code(learner)

@@ -146,17 +146,17 @@ class Event(Struct, eq=False, gc=False):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The row of the table."""
+        """The values of the event's row in the table of events."""
         return astuple(self)[:10]
 
     def own_digest(self) -> bytes:
-        """Return the digest of all but its number and the events before it."""
+        """Return the digest of this event alone, without its number and the events before it."""
         name = self.id.encode()
         head = _HEAD.pack(self.time, self.kind, len(name))
         return sha256(b"".join((head, name, self.content_digest, self.body_json))).digest()[:16]
 
     def is_intact(self, previous: bytes) -> bool:
-        """Return whether it is what was written after the event with that digest."""
+        """Return whether the event is what was written after the event with that digest."""
         x = self.x
         if x is not None and digest_content(x, self.context) != self.content_digest:
             return False
@@ -174,8 +174,8 @@ class Event(Struct, eq=False, gc=False):
         assert self.x is not None
         return unpack_row(self.x, self.body.row_layout)
 
-    def to_decision(self, learner: str) -> Decision:
-        """Return the Decision of a learner with that id; without a row if that was erased."""
+    def to_decision(self, learner_id: str) -> Decision:
+        """Return the decision of a learner with this id; without a row if that was erased."""
         body = self.body
         return Decision.from_parts(
             x=None if self.x is None else self.row(),
@@ -186,7 +186,7 @@ class Event(Struct, eq=False, gc=False):
             log_propensity=nan if body.log_propensity is None else body.log_propensity,
             rule=body.rule,
             round=body.round,
-            learner=learner,
+            learner=learner_id,
         )
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ def unpack_row(data: bytes, layout: list[int] | str | None) -> AnyRow | JsonObje
 
 
 def decision_event(time: float, id_: str, decision: Decision, context: bytes | None, **fields: Any) -> Event:
-    """Return the event of a new decision; ``fields`` are those that the Decision itself does not carry."""
+    """Return the event of a new decision; ``fields`` are facts that the Decision itself does not carry."""
     x, size = decision.x, decision.size
     labels = decision.vocabulary.decode(decision.sets)
     body = DecisionBody(

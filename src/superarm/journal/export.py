@@ -31,9 +31,9 @@ def export(store: JournalStore, path: str | Path) -> tuple[int, int]:
     Returns:
         How many decisions were written, and how many were left out since their features were erased.
     """
-    check_is_service_journal(store.meta())
+    meta, n_erased = store.meta(), 0
+    check_is_service_journal(meta)
     outcomes = {event.id: event.body for event in store.events() if event.kind == OUTCOME}
-    learner, n_erased = store.meta()["learner"], 0
     with Writer(path) as log:
         for event in store.events():
             if event.kind != DECISION:
@@ -45,5 +45,6 @@ def export(store: JournalStore, path: str | Path) -> tuple[int, int]:
             hit, label = (None, None) if outcome is None else (outcome.hit, outcome.label)
             context = None if event.context is None else json.dumps(loads(event.context), ensure_ascii=False)
             time = datetime.fromtimestamp(event.time, UTC).isoformat()
-            log.add(event.to_decision(learner), hit=hit, label=label, id=event.id, time=time, context=context)
+            decision = event.to_decision(meta["id"])
+            log.add(decision, hit=hit, label=label, id=event.id, time=time, context=context)
     return log.rows, n_erased

@@ -5,10 +5,10 @@ Both have the same events in the same order, so there is nothing to compute. The
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from superarm._progress import Progress, with_progress
 from superarm.errors import InvalidInput
 from superarm.journal.create import import_user_learner
 from superarm.journal.events import DECISION
@@ -32,9 +32,12 @@ def move(
     to: str,
     *,
     learner: str | None = None,
-    on_progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> int:
-    """Move a journal that no service holds to a database without one; return how many events it has."""
+    """Move a journal that no service holds to a database without one; return how many events it has.
+
+    ``progress`` is as of `superarm.journal.replay.replay`.
+    """
     address = Address(to)
     with closing(SqliteStore(path)) as source:  # holds the lock: no service can write it meanwhile
         import_user_learner(source.meta(), learner)
@@ -42,29 +45,25 @@ def move(
             wanted = "a database without a superarm journal"
             raise InvalidInput.must("TO", "superarm move", wanted, str(address))
         make_tables(address)
-        connecting = address.connect("superarm move", patience=0.0)
+        connecting = address.connect("superarm move", statement_timeout=0.0)
         with connecting as connection, database_errors(address), connection.transaction():
             execute_all(connection, meta_statements(source.meta()))
-            rounds = max(_copy_events(source, connection, on_progress), _copy_snapshots(source, connection))
-            connection.execute("INSERT INTO progress VALUES (%s, %s)", (ERASED, source.progress(ERASED)))
+            rounds = max(_copy_events(source, connection, progress), _copy_snapshots(source, connection))
+            connection.execute("INSERT INTO progress VALUES (%s, %s)", (ERASED, source.stored_number(ERASED)))
             first_round = -(-rounds // ROUND_BLOCK) * ROUND_BLOCK
             connection.execute("SELECT setval('rounds', %s, false)", (first_round,))
         return source.head().seq
 
 
-def _copy_events(
-    source: SqliteStore, connection: Connection, on_progress: Callable[[int], object] | None
-) -> int:
-    """Copy all events and what says how far they go; return the first round that no decision has."""
+def _copy_events(source: SqliteStore, connection: Connection, progress: Progress) -> int:
+    """Copy all events, the last event and the pending decisions; return the first round that no decision has."""
     rounds, after = 0, 0
     with connection.cursor().copy(f"COPY events ({COLUMNS}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types(COLUMN_TYPES)
-        for event in source.events():
+        for event in with_progress(source.events(), progress, None, "events"):
             copy.write_row(event.values)
             if event.kind == DECISION:
                 rounds = max(rounds, event.body.round + 1)
-            if on_progress is not None:
-                on_progress(1)
     connection.execute("INSERT INTO head VALUES (true, %s, %s, %b)", source.head())
     while waiting := source.pending(5_000, after):
         connection.cursor().executemany("INSERT INTO pending VALUES (%s, %s, %s)", waiting)
@@ -73,7 +72,7 @@ def _copy_events(
 
 
 def _copy_snapshots(source: SqliteStore, connection: Connection) -> int:
-    """Copy all snapshots; return the first round that none of their models has."""
+    """Copy all snapshots; return the first round that no model in them has reached."""
     rounds = 0
     for info in source.snapshots():
         snapshot = source.snapshot(info.seq)

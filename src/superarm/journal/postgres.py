@@ -24,7 +24,7 @@ from superarm.journal.events import CHANGE, OUTCOME, TIMEOUT, Event, chain_start
 from superarm.journal.postgres_connection import Address, Connection, database_errors
 from superarm.journal.postgres_schema import ADVISORY_LOCK, ROUND_BLOCK, check_database, make_tables
 from superarm.journal.statements import IN_INDEX, Statement, new_journal_statements
-from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, JournalStore, LastEvent, Snapshot
 from superarm.native import cpu_level
 
 # of a session that has a lock: it is free soon after its machine has died
@@ -41,7 +41,7 @@ class PostgresStore(JournalStore):
     Args:
         journal: its address, ``postgresql://user@host/name``.
         read_only: one moment of it, for replay, verify and export.
-        patience: seconds that a statement may take before it counts as failed.
+        statement_timeout: seconds that a statement may take before it counts as failed.
         application: the name of its connections; `new_application_name` for a process that serves.
     """
 
@@ -52,10 +52,10 @@ class PostgresStore(JournalStore):
         journal: str | Path,
         *,
         read_only: bool = False,
-        patience: float = 5.0,
+        statement_timeout: float = 5.0,
         application: str = "superarm",
     ) -> None:
-        self.address = Address(journal, patience=patience)
+        self.address = Address(journal, statement_timeout=statement_timeout)
         self.name, self.read_only, self.application = str(self.address), read_only, application
         self._clock: DatabaseClock | None = None
         self._rounds: Iterator[int] = iter(())
@@ -67,7 +67,7 @@ class PostgresStore(JournalStore):
         self._opened_lock, self._is_ended = Lock(), False
         try:
             if read_only:
-                self._read_connection = self.address.connect("superarm read", patience=0.0)
+                self._read_connection = self.address.connect("superarm read", statement_timeout=0.0)
                 self._read_connection.autocommit = False
                 self._read_connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             with self._connected() as connection:
@@ -205,8 +205,8 @@ class PostgresStore(JournalStore):
 
     # ------------------------------------------------------------ reading
 
-    def head(self) -> Head:
-        return Head(*self._select("SELECT seq, time, digest FROM head")[0])
+    def head(self) -> LastEvent:
+        return LastEvent(*self._select("SELECT seq, time, digest FROM head")[0])
 
     # ------------------------------------------------------------ what many processes need
 
@@ -227,7 +227,7 @@ class PostgresStore(JournalStore):
         return round_
 
     def begin_upkeep(self) -> bool:
-        """Return whether this process is to do it: the first to claim it, half a second after another has."""
+        """Return whether this process is to do the upkeep: the first to claim it, half a second after another has."""
         self.clock().update()
         if monotonic() >= self._does_upkeep_until:
             with self.writing() as connection:
@@ -237,7 +237,7 @@ class PostgresStore(JournalStore):
         return True
 
     def processes(self) -> list[JsonObject]:
-        """Return the processes that serve on this journal, oldest first: those of its role, by their connections."""
+        """Return the processes that serve on this journal, oldest first, by the connections of its database role."""
         names = ("process", "cpu", "began")
         return [dict(zip(names, row, strict=True)) for row in self._select(PROCESSES)]
 

@@ -34,16 +34,16 @@ OPTIONS = {
 class Connection(psycopg.Connection[Any]):
     """A connection whose waits are bounded, also when the server hangs."""
 
-    patience: float | None = None  # seconds for a statement; None for ever
+    statement_timeout: float | None = None  # seconds for a statement; None for ever
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-        if timeout is not None or self.patience is None:
+        if timeout is not None or self.statement_timeout is None:
             return super().wait(gen, interval, timeout)
         try:
-            return super().wait(gen, interval, self.patience + GRACE_SECONDS)
+            return super().wait(gen, interval, self.statement_timeout + GRACE_SECONDS)
         except psycopg.errors._WaitTimeout as error:
             self.pgconn.finish()  # any later answer comes too late
-            raise psycopg.OperationalError(f"no answer for {self.patience:g} s") from error
+            raise psycopg.OperationalError(f"no answer for {self.statement_timeout:g} s") from error
 
 
 class Address:
@@ -52,13 +52,13 @@ class Address:
     Args:
         url: ``postgresql://user@host:port/name?…``. libpq finds the password: in PGPASSWORD, in the file
             that PGPASSFILE or ``passfile=`` names (else ~/.pgpass), or not at all.
-        patience: seconds that a statement may take before it counts as failed.
+        statement_timeout: seconds that a statement may take before it counts as failed.
 
     >>> str(Address("postgresql://serve@db.example:5432/arms?sslmode=require"))
     'postgresql://serve@db.example:5432/arms'
     """
 
-    def __init__(self, url: str | Path, *, patience: float = 5.0) -> None:
+    def __init__(self, url: str | Path, *, statement_timeout: float = 5.0) -> None:
         url = str(url)
         try:
             self._info = conninfo.conninfo_to_dict(url)
@@ -69,24 +69,24 @@ class Address:
         if secret:
             wanted = "without a password: put it into PGPASSWORD, or into a file that PGPASSFILE names"
             raise InvalidInput.must("journal", "superarm", wanted, redacted(url))
-        self.patience = patience
+        self.statement_timeout = statement_timeout
         self._text = redacted(url)
 
     def __str__(self) -> str:
         return self._text
 
-    def connect(self, application: str = "superarm", *, patience: float | None = None) -> Connection:
-        """Return a connection of its own; statements commit by themselves, and end after ``patience`` (0: never)."""
-        wait = self.patience if patience is None else patience
+    def connect(self, application: str = "superarm", *, statement_timeout: float | None = None) -> Connection:
+        """Return a connection of its own; each statement commits by itself. A ``statement_timeout`` of 0 is none."""
+        wait = self.statement_timeout if statement_timeout is None else statement_timeout
         with database_errors(self):
             connection = Connection.connect(
                 **self._options(application, wait), autocommit=True, prepare_threshold=1
             )
-        connection.patience = wait or None
+        connection.statement_timeout = wait or None
         return connection
 
-    def _options(self, application: str, patience: float) -> JsonObject:
-        wait = int(1e3 * patience)
+    def _options(self, application: str, seconds: float) -> JsonObject:
+        wait = int(1e3 * seconds)
         # what the role or the database has for these would end statements that have time left
         timeouts = (
             f"-c statement_timeout={wait} -c lock_timeout=0 -c idle_in_transaction_session_timeout={wait}"

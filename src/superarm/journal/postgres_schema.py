@@ -87,7 +87,7 @@ def check_database(connection: Connection, address: object) -> bool:
 
 def make_tables(address: Address) -> bool:
     """Create the tables, if they are missing, in one transaction; return whether they are new."""
-    connecting = address.connect("superarm migrate", patience=600.0)
+    connecting = address.connect("superarm migrate", statement_timeout=600.0)
     with connecting as connection, database_errors(address), connection.transaction():
         # two that begin at the same moment: the second one waits, and finds the tables
         connection.execute("SELECT pg_advisory_xact_lock(hashtext('superarm tables'))")

@@ -36,7 +36,7 @@ class DecisionRecord:
 
     @property
     def closed_by(self) -> Event | None:
-        """The outcome, or the timeout in the place of one."""
+        """The event that closed the decision: its outcome, or a timeout in its place."""
         return self.outcome or self.timeout
 
     @property
@@ -52,7 +52,7 @@ class DecisionRecord:
 
     @property
     def body(self) -> DecisionBody:
-        """The facts of the decision."""
+        """The body of the decision's event."""
         return self.decision.body  # type: ignore[no-any-return]
 
     @property
@@ -61,7 +61,7 @@ class DecisionRecord:
         return None if log is None else exp(log)
 
     def group(self, column: str | None) -> str | None:
-        """Return its group, the value of a column in the row, or in the context; None without a column."""
+        """Return the decision's group: the value of a column in its row, or in its context; None without a column."""
         if column is None:
             return None
         context = None if self.decision.context is None else loads(self.decision.context)
@@ -91,13 +91,13 @@ class RecordCache:
         return entry[0] if entry else None
 
     def find(self, id_: str, until: float) -> DecisionRecord | None:
-        """Return a decision, read if it is not here, as it was after event ``until``; None if there is none."""
+        """Return a decision as it was after event ``until``, read if it is not in memory; None if there is none."""
         if id_ not in self._records:
             self.load([id_], until)
         return self.get(id_)
 
     def load(self, ids: Iterable[str], until: float = inf) -> None:
-        """Read decisions that are not here, as they were after event ``until``."""
+        """Read decisions that are not in memory, as they were after event ``until``."""
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self._records]
         for events in self.store.events_by_id(missing).values():
             record = DecisionRecord.from_events(event for event in events if event.seq <= until)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from superarm._files import read_model
+from superarm._progress import Progress, Tick, progress_bar
 from superarm._types import Array
 from superarm.decisions import Decision
 from superarm.journal.create import import_user_learner
@@ -30,7 +31,6 @@ from superarm.learners import Learner
 from superarm.native.core import Cursor
 
 READ_AHEAD = 2_048  # events that are read ahead: a process may decide with a model that is a moment old
-OnProgress = Callable[[int], object]
 
 # how a decision that was made again differs from the one in the journal
 SAME, LAST_BITS, PROPENSITY, SET = "same", "last bits only", "propensity differs", "set or draw differs"
@@ -89,10 +89,8 @@ class ReplayResult:
 class Replay:
     """One replay, from a snapshot to the last event."""
 
-    def __init__(
-        self, store: JournalStore, *, from_start: bool, on_progress: OnProgress | None = None
-    ) -> None:
-        self.store, self.on_progress = store, on_progress
+    def __init__(self, store: JournalStore, *, from_start: bool, tick: Tick) -> None:
+        self.store, self.tick = store, tick
         self.snapshot_seqs = [info.seq for info in store.snapshots()]
         self.until = store.head().seq
         # a snapshot of the last event, as a clean stop leaves it, has nothing after it to compare
@@ -128,8 +126,7 @@ class Replay:
         self._compare_here()
         while chunk:
             self.projector.project(chunk, after_each=self._compare_here)
-            if self.on_progress is not None:
-                self.on_progress(len(chunk))
+            self.tick(len(chunk))
             chunk, following = following, self._read(events)
 
     def _read(self, events: Iterator[Event]) -> list[Event]:
@@ -254,7 +251,7 @@ def replay(
     *,
     from_start: bool = False,
     learner: str | None = None,
-    on_progress: OnProgress | None = None,
+    progress: Progress = None,
 ) -> ReplayResult:
     """Rebuild the model from the oldest snapshot before the last event, and compare it with all later ones.
 
@@ -262,7 +259,8 @@ def replay(
         store: open for reading.
         from_start: start with the first event.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
-        on_progress: called with the number of events done since the last call.
+        progress: True shows a bar; a function is called with the number of events since its last call.
     """
     import_user_learner(store.meta(), learner)
-    return Replay(store, from_start=from_start, on_progress=on_progress).run()
+    with progress_bar(None, "events", progress=progress) as tick:
+        return Replay(store, from_start=from_start, tick=tick).run()

@@ -33,12 +33,12 @@ class Shadow:
 
     def __init__(self, spec: str, learner: Learner) -> None:
         self.spec, self.learner, self.estimate = spec, learner, TopSetEstimate()
-        self.learnt = 0
+        self.n_learnt = 0
         self.stop_reason = ""  # why it has stopped
         self.tops: dict[int, bytes] = {}  # by the event of a decision: the labels of its top set, as int32
 
     def on_decision(self, event: Event) -> None:
-        """Keep the top set that it would have shown, until the outcome comes."""
+        """Keep the top set that the shadow would have shown, until the outcome comes."""
         if self.stop_reason:
             return
         body = event.body
@@ -96,7 +96,7 @@ class Shadow:
             if label is not None or hit != learnt_default:
                 answer: JsonObject = {"hit": hit} if label is None else {"label": label}
                 self.learner.update(given, **answer)
-                self.learnt += 1
+                self.n_learnt += 1
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
 
@@ -106,7 +106,7 @@ class Shadow:
         return given.eligible is None or label in given.eligible
 
     def follow(self, model: Learner) -> None:
-        """Let the learner have all labels of the model, and its columns where it has had no row yet."""
+        """Give the shadow all labels of the model, and the model's columns where the shadow has had no row yet."""
         new = [label for label in model.labels or () if label not in (self.learner.labels or ())]
         if self.stop_reason:
             return
@@ -119,20 +119,21 @@ class Shadow:
             self.stop_reason = str(error)
 
     def report(self) -> JsonObject:
-        return self.estimate.report(self.spec, self.learnt, self.stop_reason)
+        return self.estimate.report(self.spec, self.n_learnt, self.stop_reason)
 
     # ------------------------------------------------------------ in snapshots
 
     def to_bytes(self) -> bytes:
-        counts = {"estimate": self.estimate.to_dict(), "learnt": self.learnt, "stop_reason": self.stop_reason}
-        return msgpack.encode({**counts, "tops": self.tops, "model": model_bytes(self.learner)})
+        fields = {"estimate": self.estimate.to_dict(), "learnt": self.n_learnt}
+        fields |= {"stop_reason": self.stop_reason, "tops": self.tops, "model": model_bytes(self.learner)}
+        return msgpack.encode(fields)
 
     @classmethod
     def from_bytes(cls, spec: str, data: bytes) -> Shadow:
         fields = msgpack.decode(data)
         shadow = cls(spec, learner_from_bytes(fields["model"]))
         shadow.estimate = TopSetEstimate.from_dict(fields["estimate"])
-        shadow.learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
+        shadow.n_learnt, shadow.stop_reason = fields["learnt"], fields["stop_reason"]
         shadow.tops = fields["tops"]
         return shadow
 

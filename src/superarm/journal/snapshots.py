@@ -10,7 +10,7 @@ from superarm.native import cpu_level
 
 
 def model_bytes(learner: Learner) -> bytes:
-    """Return what `Learner.save` writes."""
+    """Return a model file as bytes, as `Learner.save` writes it."""
     file = BytesIO()
     learner.save(file)
     return file.getvalue()

@@ -52,7 +52,7 @@ from superarm.journal.statements import (
     Statement,
     new_journal_statements,
 )
-from superarm.journal.store import PROBE_BYTES, Head, JournalStore, Snapshot
+from superarm.journal.store import PROBE_BYTES, JournalStore, LastEvent, Snapshot
 
 COLUMN_TYPES = dict.fromkeys(("integer", "small", "number", "flag"), "INTEGER")
 COLUMN_TYPES |= {"text": "TEXT", "real": "REAL", "blob": "BLOB", "without_rowid": " WITHOUT ROWID"}
@@ -60,7 +60,7 @@ PROBE_TABLE = "CREATE TABLE probe (filler BLOB);"  # empty: to try whether anyth
 
 
 class Files(NamedTuple):
-    """What the names of a journal's files stand for."""
+    """Which files the journal, its log and its lock are, by device and inode."""
 
     ids: tuple[tuple[int, int], ...]  # device and inode of the journal, its log and its lock
     time: int  # of the journal itself: only commits and `purge_erased` change these two
@@ -163,7 +163,7 @@ class SqliteStore(JournalStore):
         self._connect_writer()
         with file_errors(self.path):
             self._marker = Marker(self.path)
-        self._marker.reset(self._head.seq, self._head.digest, self.progress(COPY_ID))
+        self._marker.reset(self._head.seq, self._head.digest, self.stored_number(COPY_ID))
         delete_leftovers(self.path)
         self._execute_all([(DROP_ORPHANED_PARTS, ())])  # (with a write, the log is there)
         if disk_is_full(self.path):  # (the write above may still have fitted into the log)
@@ -284,7 +284,7 @@ class SqliteStore(JournalStore):
                     if writer.in_transaction:
                         writer.execute("ROLLBACK")
 
-    def head(self) -> Head:
+    def head(self) -> LastEvent:
         return self._head
 
     def append(self, events: Sequence[Event], *, only_after: int | None = None) -> list[Event]:
@@ -303,7 +303,7 @@ class SqliteStore(JournalStore):
             writer.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             writer.executemany("INSERT INTO pending VALUES (?, ?, ?)", waiting)
             writer.executemany("DELETE FROM pending WHERE seq = ?", done)
-        self._head = Head(seq, events[-1].time, chain)
+        self._head = LastEvent(seq, events[-1].time, chain)
         if self._marker is not None:
             self._marker.write(seq, chain)
         self.check()  # what is not under the journal's name must not be acknowledged
@@ -348,9 +348,9 @@ class SqliteStore(JournalStore):
 
     def integrity(self) -> Iterator[str]:
         """Yield faults that SQLite finds in the file."""
-        for (fault,) in self._select("PRAGMA integrity_check(20)"):
-            if fault != "ok":
-                yield f"the database is damaged: {fault}"
+        for (problem,) in self._select("PRAGMA integrity_check(20)"):
+            if problem != "ok":
+                yield f"the database is damaged: {problem}"
 
     def problems(self) -> Iterator[str]:
         yield from self.integrity()

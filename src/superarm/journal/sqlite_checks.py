@@ -95,8 +95,8 @@ def check_log(store: SqliteStore, *, any_copy: bool = False) -> None:
         raise unreadable_error(path, "its log was written for another copy of it")
     try:
         if after is None:  # it was copying the log into the file when it ended
-            if (fault := next(store.integrity(), None)) is not None:
-                raise unreadable_error(path, fault)
+            if (problem := next(store.integrity(), None)) is not None:
+                raise unreadable_error(path, problem)
             after = 0
         if store.newest_snapshot() > head:
             raise unreadable_error(path, "it has a snapshot of events that it has not")

@@ -41,8 +41,8 @@ MAX_DAMAGE = 10  # events
 MAX_SEQ = 1 << 62  # above every number of an event
 
 
-class Head(NamedTuple):
-    """The last event."""
+class LastEvent(NamedTuple):
+    """What is known of the last event without reading it."""
 
     seq: int
     time: float
@@ -62,7 +62,7 @@ class CheckedEvent(NamedTuple):
 
     seq: int
     event: Event | None  # None if it is missing
-    fault: str | None  # what is wrong with it; None if it is sound
+    problem: str | None  # what is wrong with it; None if it is sound
 
 
 class SnapshotInfo(NamedTuple):
@@ -122,7 +122,7 @@ class JournalStore(ABC):
         """Return the condition for the decisions, outcomes and timeouts of some ids, and its values."""
 
     @abstractmethod
-    def head(self) -> Head:
+    def head(self) -> LastEvent:
         """Return the last event that is durable."""
 
     @abstractmethod
@@ -188,8 +188,8 @@ class JournalStore(ABC):
     def events(self, after: int = 0, until: int | None = None, read: bytes = b"") -> Iterator[Event]:
         """Yield events after a number, in order, each checked against the one before it; the first by ``read``, too."""
         for checked in self.checked_events(after, until, read):
-            if checked.event is None or checked.fault is not None:
-                raise self._damage_error(checked.seq, checked.fault or "")
+            if checked.event is None or checked.problem is not None:
+                raise self._damage_error(checked.seq, checked.problem or "")
             yield checked.event
 
     def checked_events(
@@ -292,10 +292,10 @@ class JournalStore(ABC):
             or (seq <= last and not self._select("SELECT seq FROM events WHERE seq = ?", (seq,)))
         )
 
-    def last_event(self) -> Head:
+    def last_event(self) -> LastEvent:
         """Return the last event of the table."""
         rows = self._select("SELECT seq, time, digest FROM events ORDER BY seq DESC LIMIT 1")
-        return Head(*rows[0]) if rows else Head(0, 0.0, self.digest_at(0))
+        return LastEvent(*rows[0]) if rows else LastEvent(0, 0.0, self.digest_at(0))
 
     def digest_at(self, seq: int) -> bytes:
         """Return the digest of the chain up to an event."""
@@ -345,8 +345,8 @@ class JournalStore(ABC):
         """Return the learner, labels and options that the journal was made for."""
         return {key: loads(value) for key, value in self._select("SELECT key, value FROM meta")}
 
-    def progress(self, key: str) -> int:
-        """Return the last event that some work has reached; 0 if it has not begun."""
+    def stored_number(self, key: str) -> int:
+        """Return a number that the journal keeps, such as the last event that some work has reached; 0: none."""
         rows = self._select("SELECT value FROM progress WHERE key = ?", (key,))
         return int(rows[0][0]) if rows else 0
 

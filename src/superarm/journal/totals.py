@@ -45,7 +45,7 @@ class CoverageCounts(Struct, array_like=True):
 
 
 class CurveSlot(Struct, array_like=True):
-    """What happened in one slot of the curves."""
+    """Counts in one stretch of time of the dashboard's curves."""
 
     decisions: int = 0
     explored: int = 0
@@ -209,10 +209,10 @@ class TopSetEstimate:
             )
             self._waiting.clear()
 
-    def report(self, spec: str, learnt: int, stop_reason: str = "") -> JsonObject:
+    def report(self, spec: str, n_learnt: int, stop_reason: str = "") -> JsonObject:
         """Return the estimated hit rate of a learner, had it shown its top sets, for `GET /v1/stats`.
 
-        ``learnt`` outcomes were learnt; ``rows`` in the report are those that the estimate rests on.
+        ``n_learnt`` outcomes were learnt; ``rows`` in the report are those that the estimate rests on.
         """
         # of a copy: reading may run in another thread than adding
         current = TopSetEstimate.from_dict(self._sums.to_dict())
@@ -220,7 +220,7 @@ class TopSetEstimate:
         current._count()
         snips = next(estimate for estimate in current._sums.estimates() if estimate.name == "snips")
         rates = {"rate": snips.value, "low": snips.low, "high": snips.high}
-        counts = {"rows": snips.rows, "learnt": learnt, "problem": stop_reason or snips.problem}
+        counts = {"rows": snips.rows, "learnt": n_learnt, "problem": stop_reason or snips.problem}
         return {"learner": spec, **{k: None if isnan(v) else v for k, v in rates.items()}, **counts}
 
     def to_dict(self) -> JsonObject:

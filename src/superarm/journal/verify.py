@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from superarm._progress import Progress
 from superarm.journal.backends import is_postgres, open_store
 from superarm.journal.errors import JournalDamaged
 from superarm.journal.events import DECISION, ERASURE, OUTCOME, TIMEOUT, Event
@@ -48,7 +49,7 @@ def verify(
     *,
     learner: str | None = None,
     with_replay: bool = True,
-    on_progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> VerifyResult:
     """Look at everything in a journal; it may be in use.
 
@@ -56,7 +57,7 @@ def verify(
         journal: a file, or the address of a database.
         learner: ``file.py:Class``, if the journal's learner is in a file of yours.
         with_replay: also replay all events that are left, from the first, and meet every snapshot.
-        on_progress: called with the number of events replayed since the last call.
+        progress: True shows a bar; a function is called with the number of events replayed since its last call.
     """
     try:
         store: JournalStore
@@ -67,14 +68,14 @@ def verify(
     except JournalDamaged as error:
         return VerifyResult(problems=[str(error)], damaged=[] if error.event is None else [error.event])
     with closing(store):
-        return verify_store(store, learner, with_replay, on_progress)
+        return verify_store(store, learner, with_replay, progress)
 
 
 def verify_store(
     store: JournalStore,
     learner: str | None = None,
     with_replay: bool = True,
-    on_progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> VerifyResult:
     """Look at everything in an open journal."""
     result = VerifyResult(store.head().seq, warnings=list(store.warnings))
@@ -93,7 +94,7 @@ def verify_store(
                 store.snapshot(info.seq)
     if result.ok and with_replay:
         with result.noting_damage():
-            result.replayed = replay(store, from_start=True, learner=learner, on_progress=on_progress)
+            result.replayed = replay(store, from_start=True, learner=learner, progress=progress)
             result.problems += _describe_differences(result.replayed)
     return result
 
@@ -102,13 +103,13 @@ def _verify_events(store: JournalStore, result: VerifyResult) -> dict[int, str]:
     """Check all events; return the decisions without an outcome or a timeout: their ids, by their numbers."""
     pending = dict[int, str]()
     erasures, erased = set[int](), dict[int, int]()  # and a decision that each has erased
-    for seq, event, fault in store.checked_events(0, result.events):
+    for seq, event, problem in store.checked_events(0, result.events):
         if event is not None and not _has_body(event):
-            fault = fault or "cannot be read, though it is what was written"
+            problem = problem or "cannot be read, though it is what was written"
         if event is not None and event.kind == ERASURE:
             erasures.add(seq)
-        if event is None or fault is not None:
-            _note_damaged(result, seq, fault)
+        if event is None or problem is not None:
+            _note_damaged(result, seq, problem)
         elif event.kind == DECISION:
             result.erased += event.x is None
             if event.erased is not None:
@@ -122,10 +123,10 @@ def _verify_events(store: JournalStore, result: VerifyResult) -> dict[int, str]:
     return pending
 
 
-def _note_damaged(result: VerifyResult, seq: int, fault: str | None) -> None:
+def _note_damaged(result: VerifyResult, seq: int, problem: str | None) -> None:
     result.damaged.append(seq)
     if len(result.damaged) <= MAX_LISTED:
-        result.problems.append(f"event {seq} {fault}")
+        result.problems.append(f"event {seq} {problem}")
 
 
 def _has_body(event: Event) -> bool:

@@ -52,12 +52,12 @@ class Answer(NamedTuple):
 
     @property
     def is_click(self) -> bool:
-        """Whether it answers a question: it was not skipped, and is not final."""
+        """Whether the answer is a click: to a question, not skipped, and not a final label."""
         return self.hit is not None and not self.final
 
     @property
     def named_label(self) -> int:
-        """The label that it names: the one that was chosen, or the only one of a yes; else NO_LABEL."""
+        """The label that the answer names: the one that was chosen, or the only one of a yes; else NO_LABEL."""
         if self.label == NO_LABEL and self.hit and len(self.shown) == 1:
             return self.shown[0]
         return self.label
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
         return cls(seq, body.by, shown, body.final or body.hit, label, body.audit, body.final)
 
     def to_dict(self, names: Sequence[str]) -> JsonObject:
-        """Return who said it, the labels shown, hit, the label and whether it is final, with names of labels."""
+        """Return the answer with names of labels: who gave it, the labels shown, hit, the label, and if it is final."""
         return {
             "by": self.by,
             "labels": [names[label] for label in self.shown],

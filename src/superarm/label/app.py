@@ -74,9 +74,9 @@ class PeopleTokens(Tokens):
     line_format = f"a name without spaces and commas, not {TABLE_AS_PERSON!r}, and a token"
     owner = OWNER
 
-    def role(self, holder: str) -> str | None:
+    def role_of(self, name: str) -> str | None:
         try:
-            check_person(holder)
+            check_person(name)
         except InvalidInput:
             return None
         return "person"

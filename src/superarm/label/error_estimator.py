@@ -46,7 +46,7 @@ class TargetEstimate(NamedTuple):
 
 
 class ErrorEstimator:
-    """Scores of items, and what follows from them.
+    """Estimates, from scores of items, how many labels are wrong and how far the target is.
 
     Args:
         state: what the answers say.

@@ -24,7 +24,7 @@ MAX_WRONG = 3  # of the answers about one item: more are as good as impossible
 
 
 class _PersonAnswers:
-    """What the answers of one person say of their error rate.
+    """The answers of one person, and the error rate that follows from them.
 
     Args:
         n_items: how many items there are.
@@ -42,7 +42,7 @@ class _PersonAnswers:
         self.n_answers = np.zeros(n_items, np.int32)
 
     def fit(self) -> None:
-        """Estimate both rates; with the prior of Jeffreys, the upper one is high while the model says little."""
+        """Estimate the error rate and its upper limit, which Jeffreys' prior keeps high while the model says little."""
         self.rate, _ = self.estimate()
         log_likelihoods = _log_likelihoods(UPPER_RATES, *self._weights_and_counts())
         below = np.cumsum(np.exp(log_likelihoods - log_likelihoods.max()) * UPPER_RATES**0.5)

@@ -196,7 +196,7 @@ class TaskReader:
         return chosen[0] if chosen else None
 
     def _of_question(self, by_name: dict[str, list[Any]]) -> list[Any]:
-        """Return what there is for the only question."""
+        """Return the responses or suggestions for the only question of a task."""
         if len(by_name) > 1:
             raise InvalidInput.must("--question", self.owner, f"one of {', '.join(by_name)}", None)
         return next(iter(by_name.values()), [])
@@ -301,7 +301,7 @@ def _provenance(result: JsonObject) -> JsonObject:
 
 
 def _single_person(result: JsonObject) -> str:
-    """Return who has said it, if it was one person; else empty."""
+    """Return the person behind a result, if it was one alone; else empty."""
     by = str(result.get("by", ""))
     return "" if "," in by or by == TABLE_AS_PERSON else by
 

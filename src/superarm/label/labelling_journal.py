@@ -91,8 +91,10 @@ def read_settings(store: JournalStore) -> tuple[LabellingSettings, list[str] | N
     try:
         return convert(meta, LabellingSettings), keys
     except ValidationError as error:
-        fault = f"the settings in {store.name} have another layout ({error})"
-        raise JournalMismatch(f"{fault}: another version of superarm made it; begin a new journal") from error
+        problem = f"the settings in {store.name} have another layout ({error})"
+        raise JournalMismatch(
+            f"{problem}: another version of superarm made it; begin a new journal"
+        ) from error
 
 
 class LabellingJournal:
@@ -150,9 +152,9 @@ class LabellingJournal:
         paths = (Path(str(self.where)).parent / Path(earlier).name, Path(earlier))
         source = str(rows or "") or next((str(path) for path in paths if path.exists()), earlier)
         if source != "digits" and not Path(source).exists():
-            fault = f"the rows of {self.where} are not there any more: {earlier}"
+            problem = f"the rows of {self.where} are not there any more: {earlier}"
             raise InvalidInput(
-                f"{fault}; rows= (on the command line --rows) says where they are, or holds them"
+                f"{problem}; rows= (on the command line --rows) says where they are, or holds them"
             )
         return source
 
@@ -203,8 +205,10 @@ class LabellingJournal:
         """Keep which rows there are, and warn of those that are gone; refuse a table that has none of them."""
         old_keys, keys = set(self._keys or ()), set(rows.keys)
         if old_keys and not keys & old_keys:
-            fault = f"none of the rows of {self.where} is in {rows.name}"
-            raise JournalMismatch(f"{fault}: it is that of another table, or of one that was read otherwise")
+            problem = f"none of the rows of {self.where} is in {rows.name}"
+            raise JournalMismatch(
+                f"{problem}: it is that of another table, or of one that was read otherwise"
+            )
         n_new, n_gone = len(keys - old_keys), len(old_keys - keys)
         if self._keys is not None and n_gone:
             change = f"since the last time {n_new:,} distinct rows are new, and {n_gone:,} gone or changed"

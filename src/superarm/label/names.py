@@ -92,8 +92,8 @@ def label_warnings(labels: Iterable[str | None]) -> list[str]:
         sentences.append(f"taken as labels: {list_labels(missing)}; {remedy}")
     if alike:
         more = f"; and {len(alike) - MAX_LISTED:,} more" if len(alike) > MAX_LISTED else ""
-        fault = "labels that differ only in upper and lower case, or in spaces, are different labels"
-        sentences.append(f"{fault}: {'; '.join(alike[:MAX_LISTED])}{more}")
+        problem = "labels that differ only in upper and lower case, or in spaces, are different labels"
+        sentences.append(f"{problem}: {'; '.join(alike[:MAX_LISTED])}{more}")
     return sentences
 
 

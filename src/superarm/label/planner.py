@@ -51,7 +51,7 @@ class NextItem(NamedTuple):
 
 
 class QuestionPlanner:
-    """What to ask next.
+    """Decides which item to ask about next.
 
     Args:
         state: what the answers say.

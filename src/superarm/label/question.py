@@ -80,7 +80,7 @@ def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str
             left_out.append((name, word))
     if not left_out:
         return {}
-    s = job.state.model.learner.scores(columns.rows(variants, job.rows.name)).astype(float)
+    s = job.state.model.learner.scores(columns.encode_table(variants, job.rows.name)).astype(float)
     s -= s.max(axis=1, keepdims=True)
     label = job.state.label_set.index_of[question.labels[0]]
     log_p = s[:, label] - np.log(np.exp(s).sum(axis=1))
@@ -135,12 +135,12 @@ class OpenQuestions:
             return None
         asked = next((who for who, other in self._questions.items() if other.id == id_), None)
         if asked is not None:
-            fault = f"it is somebody else's, asked {f'of {asked}' if asked else 'without a name'}"
-            raise FeedbackError(f"question {id_} is not open here: {fault}; ask again, by ask(by={by!r})")
-        fault = "it was answered before, taken back, or is somebody else's"
+            problem = f"it is somebody else's, asked {f'of {asked}' if asked else 'without a name'}"
+            raise FeedbackError(f"question {id_} is not open here: {problem}; ask again, by ask(by={by!r})")
+        problem = "it was answered before, taken back, or is somebody else's"
         if self._timed_out.get(by) == id_:
-            fault = f"it timed out after {QUESTION_TIMEOUT / 60:g} minutes, and somebody else was asked"
-        raise FeedbackError(f"question {id_} is not open here: {fault}; ask again")
+            problem = f"it timed out after {QUESTION_TIMEOUT / 60:g} minutes, and somebody else was asked"
+        raise FeedbackError(f"question {id_} is not open here: {problem}; ask again")
 
     def rows(self) -> list[int]:
         """Return the rows that somebody was asked about, but for those that may be given to others by now."""

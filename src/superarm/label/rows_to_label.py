@@ -16,7 +16,7 @@ from superarm._types import Array, Cell, Frame, JsonObject
 from superarm.data.cells import is_missing
 from superarm.data.column import LEFT_OUT, TEXT, ColumnKinds
 from superarm.data.columns import Columns
-from superarm.data.encoding import Notices
+from superarm.data.encoding import Warnings
 from superarm.data.inference import outcome_columns
 from superarm.data.labels import parse_label_column
 from superarm.data.rows import Rows
@@ -241,8 +241,8 @@ class RowsToLabel:
         by_item = (self._by_item(labels) for labels in (self.labels, self.truth))
         n_contradicted = len({item for labels in by_item for item in labels if labels[item] is None})
         if n_contradicted:
-            fault = "rows whose copies have other labels in the table"
-            sentences.append(f"{fault}: {n_contradicted:,}; they are asked about")
+            problem = "rows whose copies have other labels in the table"
+            sentences.append(f"{problem}: {n_contradicted:,}; they are asked about")
         empty = self.item_of_key.get(key_of_cells(dict.fromkeys(self.cells[0])))
         if empty is not None and self.rows_per_item[empty] > 1:
             n_empty = int(self.rows_per_item[empty])
@@ -260,10 +260,12 @@ class RowsToLabel:
             return self._features.take(self.first_row)
         assert self.columns is not None
         self.columns = self.columns.for_labels(max(n_labels, 2))
-        notices: Notices = {}
-        items = self.columns.rows([self.cells[row] for row in self.first_row], self.name, notices=notices)
+        warnings: Warnings = {}
+        items = self.columns.encode_table(
+            [self.cells[row] for row in self.first_row], self.name, warnings=warnings
+        )
         self.columns.warnings += [
-            notice for notice in notices.values() if notice not in self.columns.warnings
+            warning for warning in warnings.values() if warning not in self.columns.warnings
         ]
         return items
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from superarm._progress import Progress, progress_bar
 from superarm._types import JsonObject
 from superarm.label.labelling import Labelling
 from superarm.label.question import Question
@@ -18,7 +17,7 @@ def simulate_labeller(
     truth: list[str | None],
     *,
     wrong: float = 0.0,
-    on_progress: Callable[[int], object] = lambda items: None,
+    progress: Progress = None,
 ) -> JsonObject:
     """Answer every question out of ``truth``, the label of each row of the table, and return what came of it.
 
@@ -26,33 +25,34 @@ def simulate_labeller(
         job: a new labelling.
         truth: of each row.
         wrong: the share of wrong clicks: each other possible answer with the same probability.
-        on_progress: is called with how many more items were labelled.
+        progress: True shows a bar; a function is called with the number of items labelled since its last call.
     """
     random = np.random.default_rng((job.settings.seed, CLICKS))
-    while (question := job.ask()) is not None:
-        n_before = job.state.n_ever_done
-        job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))
-        on_progress(job.state.n_ever_done - n_before)
-    progress = job.progress()
+    with progress_bar(len(job.rows.keys), "rows", progress=progress) as tick:
+        while (question := job.ask()) is not None:
+            n_before = job.state.n_ever_done
+            job.answer(question, **simulated_answer(question, truth[question.row], wrong, random))
+            tick(job.state.n_ever_done - n_before)
+    state = job.progress()
     results = job.results()
     settled = [
         (result["label"], right) for result, right in zip(results, truth, strict=True) if result["how"]
     ]
     n_wrong = sum(label != right for label, right in settled)  # that none fits may be wrong, too
     return {
-        "rows": progress.rows,
+        "rows": state.rows,
         "n_labels": len(job.label_names),
         "target": job.settings.target,
-        "clicks": progress.clicks,
-        "audits": progress.audits,
-        "clicks_per_row": round(progress.clicks / progress.rows, 4),
-        "labelled": progress.labelled,
-        "none_fits": progress.none_fits,
+        "clicks": state.clicks,
+        "audits": state.audits,
+        "clicks_per_row": round(state.clicks / state.rows, 4),
+        "labelled": state.labelled,
+        "none_fits": state.none_fits,
         "wrong": n_wrong,
         "wrong_rate": round(n_wrong / max(1, len(settled)), 5),
-        "estimated_wrong_rate": None if progress.wrong is None else round(progress.wrong, 5),
-        "target_met": progress.target_met,
-        "interval": None if progress.interval is None else [round(end, 5) for end in progress.interval],
+        "estimated_wrong_rate": None if state.wrong is None else round(state.wrong, 5),
+        "target_met": state.target_met,
+        "interval": None if state.interval is None else [round(end, 5) for end in state.interval],
         "by_tenth": [rate for _, rate in job.curve(10)],
     }
 

@@ -17,7 +17,7 @@ EXPORT_PREFIX = "superarm_"  # before such a name, where the table has a column 
 
 
 def write_table(job: Labelling, output: Path) -> dict[str, str]:
-    """Write the table with its labels, and return the names of their columns; those of the table keep theirs."""
+    """Write the table with columns for its labels, and return their names; the table's own columns keep theirs."""
     vectors = {"vectors"} & job.rows.read_options.keys()  # a file of their own: no column of the table
     table = [{name: row[name] for name in row if name not in vectors} for row in job.rows.cells]
     names = {}

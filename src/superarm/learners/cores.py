@@ -46,7 +46,7 @@ def make_scaling(learner: Learner, layout: Layout) -> Scaling:
         return UnitScaling(d, width, bias=dense if d else sparse)
     if not max(dense, sparse) < 1.0:
         raise learner.invalid("intercept", "below 1 where columns are standardised", learner.intercept)
-    forget, n_numbers = learner.scaling_forget, layout.n_numbers
+    forget, n_numbers = learner.scaling_forget, layout.n_markable
     return StandardScaling(d, width, bias=dense, sparse_bias=sparse, forget=forget, n_numbers=n_numbers)
 
 
@@ -139,7 +139,7 @@ def _new_core(learner: Learner) -> Core:
         raise learner.invalid("columns", "without text: its matrix couples all features", inputs.columns)
     core = learner.make_core(layout)
     compiled = not isinstance(core, PlainCore) and not isinstance(core.kernel, PlainRuleKernel)
-    plain_rows = layout.n_sparse == layout.n_numbers == 0 and not inputs.label_additions
+    plain_rows = layout.n_sparse == layout.n_markable == 0 and not inputs.label_additions
     core.bind(
         decision_class=Decision,
         rule=learner.rule,

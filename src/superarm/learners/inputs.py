@@ -14,7 +14,7 @@ import numpy as np
 
 from superarm._types import Array
 from superarm.data.columns import Columns, ColumnWarning
-from superarm.data.encoding import Notices, encode_row, encode_table, is_matrix
+from superarm.data.encoding import Warnings, encode_row, encode_table, is_matrix
 from superarm.data.inference import ENOUGH_ROWS
 from superarm.data.inference_messages import left_out_warnings
 from superarm.data.labels import Label, LabelVocabulary
@@ -267,13 +267,13 @@ class LearnerInputs:
 
     def _encode_named(self, encode: Any, first: Any, x: Any, grow: bool) -> Any:
         """Return a row, or a table, as `encode_row` and `encode_table` do, and take its columns if all went well."""
-        notices: Notices = {}
-        columns, k = self._columns_for(first), self.vocabulary.count
-        encoded, columns = encode(columns, x, self.owner, grow=grow, k=k, notices=notices)
+        column_warnings: Warnings = {}
+        columns, k = self._columns_for(first), self.vocabulary.count if grow else None
+        encoded, columns = encode(columns, x, self.owner, column_warnings, grow_for=k)
         if columns is not self.columns:
             self.columns = columns
             self.set_layout(columns.layout)
-        self.column_warnings = notices
+        self.column_warnings = column_warnings
         return encoded
 
     def use_columns(self, columns: Columns) -> None:

@@ -369,7 +369,7 @@ class Learner(Parametrised):
     @property
     def effective_scaling(self) -> str:
         """The ``scaling`` that was chosen, or its own; rows with names are standardised, since their units differ."""
-        named = self.inputs.layout is not None and self.inputs.layout.n_numbers > 0
+        named = self.inputs.layout is not None and self.inputs.layout.n_markable > 0
         own = "standard" if named and self.default_scaling == "unit" else self.default_scaling
         return self.scaling or own
 

@@ -82,6 +82,19 @@ def is_file_spec(spec: Any) -> bool:
     return isinstance(spec, str) and spec.partition(":")[0].endswith(".py")
 
 
+def names_user_code(spec: str) -> bool:
+    """Return whether a learner's spec names a user's own file: ``file.py:Class``, ``name:explore=file.py:Class``."""
+    return ".py:" in spec
+
+
+def import_user_code(spec: str) -> dict[str, Any]:
+    """Import the learner and the rule that a spec names; return its parameters but for a rule in a user's file."""
+    _, params = parse(spec)
+    if is_file_spec(params.get("explore")):
+        make_rule(params.pop("explore"))
+    return params
+
+
 def make_rule(spec: str, parameter: str = "explore", owner: str = "superarm") -> Rule:
     """Return a rule in a user's own file, from ``file.py:Class:key=value:key=value``.
 

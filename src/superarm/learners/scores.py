@@ -16,7 +16,7 @@ import numpy as np
 from superarm._types import Array
 from superarm.data.labels import Label, LabelVocabulary
 from superarm.data.rows import FLOAT32_MAX, Layout, Rows
-from superarm.data.tables import is_named_rows, named_row, records
+from superarm.data.tables import is_named_rows, named_row, named_rows
 from superarm.learners import cores
 from superarm.learners.families import AnyRuleLearner, AnyRuleParams
 from superarm.learners.inputs import LearnerInputs
@@ -68,7 +68,7 @@ class ScoreInputs(LearnerInputs):
     def encode_rows(self, X: Any, *, grow: bool = True) -> Rows:
         if not is_named_rows(X):
             return super().encode_rows(X, grow=grow)
-        named = list(records(X))
+        named = list(named_rows(X))
         for x in named:
             if len(x) != self.vocabulary.count:
                 raise self.invalid("X", f"scores of all {self.vocabulary.count} labels in every row", len(x))

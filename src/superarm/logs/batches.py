@@ -102,7 +102,7 @@ class LogBatch:
         return stack(rows, Layout(0, n_features) if isinstance(rows[0], Row) else Layout(n_features, 0))
 
     def matrix_for(self, learner: Learner) -> Rows | list[dict[str, Cell]]:
-        """Return the features as a learner takes them: of rows with names, those that it was trained with."""
+        """Return the features as a learner takes them; of rows with names, the columns that it was trained with."""
         X = self.matrix(learner.n_features)
         columns = learner.columns
         if columns is None or columns.is_open or not isinstance(X, list):
@@ -121,7 +121,7 @@ def batches(records: Iterable[LoggedDecision], labels: LabelVocabulary) -> Itera
 
 
 def _distribution(decision: Decision, all_labels: Sequence[int], row_index: int) -> SetDistribution | None:
-    """Return what the set of a decision over label indices was drawn from; ``None`` if its rule is not known."""
+    """Return the distribution that a set was drawn from, over label indices; ``None`` if its rule is not known."""
     try:
         return distribution_of(decision, all_labels)
     except (KeyError, IndexError, TypeError, ValueError) as error:

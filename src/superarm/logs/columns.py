@@ -49,7 +49,7 @@ class LogColumns:
 
     @property
     def renamed(self) -> dict[str, str]:
-        """The columns that are not called as by default, by what they hold."""
+        """The columns that have other names than the default, by what they hold."""
         defaults = {one.name: one.default for one in fields(LogColumns)}
         names = {part: getattr(self, part) for part in ("hit", "label", "propensity", "eligible")}
         return {part: name for part, name in names.items() if name not in (None, defaults[part])}
@@ -75,8 +75,7 @@ class UnnamedFeatures:
 
     def __init__(self, separator: str | None) -> None:
         self.columns = Columns()  # none has a name
-        self.missing: tuple[str, ...] = ()
-        self.notices: dict[str, str] = {}
+        self.column_warnings: dict[str, str] = {}
         self._separator = separator
         self._n_dense: int | None = None  # as the first row has
 
@@ -117,15 +116,13 @@ class NamedFeatures:
         columns: what they are.
         in_x: they are in x, by name; else they are the log's own columns.
         raw: leave the values as they are: several models read them, each in its own way.
-        missing: declared columns that the log does not have.
-        notices: what is not as declared: a sentence for each column.
+        column_warnings: what is not as declared: a sentence for each column.
     """
 
     columns: Columns
     in_x: bool
     raw: bool = False
-    missing: tuple[str, ...] = ()
-    notices: dict[str, str] = field(default_factory=dict)
+    column_warnings: dict[str, str] = field(default_factory=dict)
 
     def extract(self, row: LogRow, where: str) -> AnyRow | dict[str, Cell]:
         """Return the features of a row of a log; ``where`` it stands, for messages."""
@@ -137,10 +134,10 @@ class NamedFeatures:
             if not self.columns.is_numeric_only:
                 return self.columns.parse_row(cells, where)
             if self.in_x:
-                return self.columns.row(cells, where)
-            # columns of the log's format need no notice
+                return self.columns.encode_row(cells, where)
+            # columns of the log's format need no warning
             cells = {name: value for name, value in cells.items() if name in declared or name not in COLUMNS}
-            return self.columns.row(cells, where, notices=self.notices)
+            return self.columns.encode_row(cells, where, warnings=self.column_warnings)
         except InvalidInput as error:
             raise BadRow(str(error)) from error
 
@@ -174,12 +171,9 @@ def find_features(
         names = _distinct(name for row in sample for name in parse_object(row.get("x")) or ())
     elif not in_columns and not {"x", "x_indices"}.isdisjoint(names):
         return UnnamedFeatures(separator)
-    missing: tuple[str, ...] = ()
     by_models = columns.features is None and bool(declared) and (in_columns or in_x)
-    if by_models:
-        missing = tuple(name for name in declared_names if name not in names)
-        if all(one == declared[0] and not one.is_open for one in declared):
-            return NamedFeatures(declared[0].copy(), in_x=in_x, missing=missing)
+    if by_models and all(one == declared[0] and not one.is_open for one in declared):
+        return NamedFeatures(declared[0].copy(), in_x=in_x)
     present = [name for name in declared_names if name in names]
     if in_x:  # x was known at the decision, so no name in it is reserved
         only = None if by_models else present or None
@@ -197,7 +191,7 @@ def find_features(
         left_out = ", ".join(f"{name} ({why})" for name, why in features.left_out.items())
         got = f"lists in {lists[0]}" if lists else left_out or ", ".join(column_names)
         raise InvalidInput.must("features", owner, wanted, Unquoted(got))
-    return NamedFeatures(features, in_x=in_x, raw=by_models, missing=missing)
+    return NamedFeatures(features, in_x=in_x, raw=by_models)
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ class NumberSums:
 
     @property
     def margin(self) -> float:
-        """How far off the mean may be by chance, or as the numbers may be rounded."""
+        """How far the mean may be off by chance, or by rounding."""
         if self.count < 2:
             return nan
         return WARNING_Z * sqrt(max(self.squares / self.count - self.mean**2, 0.0) / (self.count - 1)) + 1e-3

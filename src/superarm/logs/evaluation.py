@@ -153,7 +153,7 @@ def weight_warnings(results: Sequence[PolicyResult]) -> Iterator[str]:
 
 
 class PolicyEvaluator:
-    """Evaluates one policy by rows, as they come: all of them, by label, and by the values of a column."""
+    """Evaluates one policy by rows, as they come: over all rows, by label, and by the values of a column."""
 
     def __init__(self, policy: Policy, summary: LogSummary, group: str | None = None) -> None:
         self.labels = summary.vocabulary
@@ -194,9 +194,9 @@ class PolicyEvaluator:
     def result(self, diagnostics: LogDiagnostics, log: str) -> PolicyResult:
         """Return what the rows say, which come from ``log`` and have these diagnostics."""
         policy = self.runner.policy
-        max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.target_coverage or 0.0))
+        max_uniform = min(diagnostics.max_uniform, 1.0 - (policy.promised_coverage or 0.0))
         required = self.overall.linear.required_data(diagnostics.hit_rate, max_uniform)
-        ranks = policy.rule is None and policy.target_coverage is None and policy.fixed is None
+        ranks = policy.rule is None and policy.promised_coverage is None and policy.fixed is None
         fewer_labels = ranks and self.runner.size > 1 and required.rows is None and not required.propensities
         return PolicyResult(
             policy=policy.name,
@@ -206,7 +206,7 @@ class PolicyEvaluator:
             required=replace(required, fewer_labels=fewer_labels),
             mean_size=self.overall.mean_size,
             expected=self.overall.linear.expected,
-            coverage=policy.target_coverage,
+            coverage=policy.promised_coverage,
             by_label=coverage_by(self.labels.all(), self.label_sums) if self.labels_known else (),
             by_group=tuple(self._by_group(log)),
         )
@@ -222,7 +222,7 @@ class PolicyEvaluator:
 
 
 def _column_value(record: LoggedDecision, name: str) -> Cell:
-    """Return a column of a row of a log: one of its own, or one of those that x or the context holds by name."""
+    """Return the value of a column in a row of a log: its own column, or a name in x or in the context."""
     for values in (record.extra_columns, record.decision.x, parse_object(record.context)):
         if isinstance(values, dict) and values.get(name) is not None:
             return values[name]

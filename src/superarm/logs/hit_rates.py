@@ -74,7 +74,7 @@ class RowSums(NamedTuple):
 
     @property
     def variance_rows(self) -> Array:
-        """How many rows the spread is known from."""
+        """The effective number of rows behind the estimated variance."""
         return np.minimum(self.rows, self.weight_square**2 / np.maximum(self.weight_fourth, 1e-300))
 
     @property
@@ -99,7 +99,7 @@ class RowSums(NamedTuple):
         margin = WARNING_Z * error + 1e-6
         return int(mean > 1.0 + margin) - int(mean < 1.0 - margin)
 
-    def plain(self) -> tuple[float, float]:
+    def ips_terms(self) -> tuple[float, float]:
         """Return the mean and the variance of w f: ips and pi."""
         return float(self.means[Y]), float(self.covariance[Y, Y])
 
@@ -121,7 +121,7 @@ class RowSums(NamedTuple):
         return float(value), float(self.covariance[Y, Y] - b @ shared)
 
     def standard_error(self, value: float, variance: float, *, with_controls: bool) -> float:
-        """Return that of an estimate with this variance of its terms: at least what few hits or misses leave open."""
+        """Return an estimate's standard error by the variance of its terms, not too small after few hits or misses."""
         n, n_eff = float(self.rows), float(self.n_eff)
         error = sqrt(max(variance, 0.0) / max(n - 1, 1))
         if n_eff > 0 and n_eff * min(value, 1 - value) < MIN_COUNT:
@@ -137,8 +137,8 @@ class RowSums(NamedTuple):
 # of each kind of weights: an estimate, and the variance of its terms, by the sums over rows
 Estimator = Callable[[RowSums], tuple[float, float]]
 ESTIMATORS: dict[str, dict[str, Estimator]] = {
-    "set": {"ips": RowSums.plain, "snips": RowSums.self_normalized, "dr": RowSums.controlled},
-    "linear": {"pi": RowSums.plain, "pi-dr": RowSums.controlled},
+    "set": {"ips": RowSums.ips_terms, "snips": RowSums.self_normalized, "dr": RowSums.controlled},
+    "linear": {"pi": RowSums.ips_terms, "pi-dr": RowSums.controlled},
 }
 
 
@@ -236,9 +236,9 @@ class HitRateSums:
         return self.unsupported_predicted + float(self.bins.predicted.sum())
 
     def _kept_rows(self) -> tuple[RowSums, float]:
-        """Return the rows to use, and the share of the others.
+        """Return which rows to use, and the share of rows that are left out.
 
-        Those of the heaviest bins are left out, as many as make the interval narrowest.
+        The rows of the heaviest bins are left out, as many as make the interval narrowest.
         """
         up_to = RowSums(*(np.cumsum(sums, axis=0) for sums in self.bins))
         n = self.rows

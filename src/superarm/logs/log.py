@@ -64,8 +64,7 @@ class Log:
         feature_columns: the columns taken as features, as what, and why the others are left out (none of
             them if features come without names, in ``x`` or a file).
         columns: which columns of the log hold what.
-        missing: declared columns that the log does not have: their values are missing.
-        notices: what was found later that is not as declared: a sentence for each column.
+        column_warnings: what was found later that is not as declared: a sentence for each column.
     """
 
     def __init__(
@@ -117,8 +116,7 @@ class Log:
             raise InvalidInput.must("logs", "Log", "different, as rows would count twice", got)
         self._features = self._find_features(list(feature_columns))
         self.feature_columns = self._features.columns
-        self.missing = self._features.missing
-        self.notices = self._features.notices
+        self.column_warnings = self._features.column_warnings
 
     def __repr__(self) -> str:
         return f"Log({', '.join(self.names)})"

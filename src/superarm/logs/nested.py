@@ -67,7 +67,7 @@ def _same_ranking(policies: Sequence[Policy]) -> list[list[int]]:
     """Return the indices of the policies that show the best labels of one ranking, for each ranking."""
     rankings: dict[object, list[int]] = {}
     for i, policy in enumerate(policies):
-        if policy.rule is None and policy.target_coverage is None:
+        if policy.rule is None and policy.promised_coverage is None:
             # columns by their names: each policy may have a list of its own
             kind = "scores" if policy.scores is not None else "probabilities"
             by_columns = (kind, policy.columns) if policy.columns else None

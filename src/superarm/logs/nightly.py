@@ -19,7 +19,7 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._files import atomic_path, file_digest, sync
-from superarm._progress import Tick
+from superarm._progress import Progress, progress_bar
 from superarm._types import Array, Cell
 from superarm.data.cells import is_missing, json_row, to_word
 from superarm.data.column import Column
@@ -43,7 +43,7 @@ CHUNK = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DecideSummary:
-    """How `decide_file` went.
+    """What `decide_file` has done.
 
     Attributes:
         rows: how many there were.
@@ -62,7 +62,7 @@ class DecideSummary:
 
 @dataclass(frozen=True, slots=True)
 class LearnSummary:
-    """How `learn_file` went.
+    """What `learn_file` has done.
 
     Attributes:
         learnt: answers that were new.
@@ -88,7 +88,7 @@ def decide_file(
     set_size: int | None = None,
     coverage: float | None = None,
     vectors: Path | None = None,
-    progress: Tick | None = None,
+    progress: Progress = None,
 ) -> DecideSummary:
     """Choose a set for every row of a file, and write them to ``output``.
 
@@ -100,7 +100,7 @@ def decide_file(
         set_size: how many labels to show; with a promised coverage, the most.
         coverage: another promise than the model's, for these rows.
         vectors: an .npy whose row i becomes a column of row i.
-        progress: called with the number of rows done since the last call.
+        progress: True shows a bar; a function is called with the number of rows since its last call.
     """
     require_extra("logs")
     import polars as pl
@@ -117,11 +117,11 @@ def decide_file(
     if not n:
         raise InvalidInput(f"{rows} has no rows")
     frames = []
-    for start in range(0, n, CHUNK):
-        part = learner.decide_many(X[start : start + CHUNK], set_size=set_size, coverage=coverage)
-        frames.append(part.to_frame())
-        if progress is not None:
-            progress(len(part))
+    with progress_bar(int(n), "rows", progress=progress) as tick:
+        for start in range(0, n, CHUNK):
+            part = learner.decide_many(X[start : start + CHUNK], set_size=set_size, coverage=coverage)
+            frames.append(part.to_frame())
+            tick(len(part))
     frame = pl.concat(frames)
     if isinstance(X, list):  # as it came, for the log that learn_file can write
         texts = [json.dumps(json_row(row), ensure_ascii=False) for row in X]
@@ -146,7 +146,7 @@ def learn_file(
     hit_column: str = "hit",
     label_column: str = "label",
     log: Path | None = None,
-    progress: Tick | None = None,
+    progress: Progress = None,
 ) -> LearnSummary:
     """Learn from a file of answers to the decisions that `decide_file` wrote.
 
@@ -156,7 +156,7 @@ def learn_file(
         answers: .parquet, .csv or .jsonl with ids, and hits or the right labels.
         id_column, hit_column, label_column: their columns.
         log: write the answered decisions to this file, as a log that `superarm.logs` reads.
-        progress: called with the number of answers learnt since the last call.
+        progress: True shows a bar; a function is called with the number of answers since its last call.
     """
     digest = file_digest(existing_file(model))
     learner = load(model)
@@ -176,12 +176,12 @@ def learn_file(
     spelling: dict[str | bool, Label] = {
         str(label): label for label in learner.vocabulary.all()
     }  # a file may have "3" for 3
-    for start in range(0, len(new), CHUNK):
-        part = new[start : start + CHUNK]
-        new_answers = [outcomes[ids[i]] for i in part]
-        learnt += learner.update_many(batch[part], **{kind: [spelling.get(one, one) for one in new_answers]})
-        if progress is not None:
-            progress(len(part))
+    with progress_bar(len(new), "answers", progress=progress) as tick:
+        for start in range(0, len(new), CHUNK):
+            part = new[start : start + CHUNK]
+            part_answers = [spelling.get(outcomes[ids[i]], outcomes[ids[i]]) for i in part]
+            learnt += learner.update_many(batch[part], **{kind: part_answers})
+            tick(len(part))
     if learnt:
         _replace(model, digest, learner)
     logged = 0

@@ -95,7 +95,7 @@ class Policy:
         return None if isinstance(self.rule, Greedy) else self.rule
 
     @property
-    def target_coverage(self) -> float | None:
+    def promised_coverage(self) -> float | None:
         """The coverage that its sets are chosen for; ``None`` if they are all of one size."""
         if self.coverage is not None or self.learner is None or self.learner.coverage is None:
             return self.coverage
@@ -103,7 +103,7 @@ class Policy:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it reads."""
+        """The columns of the log that the policy reads."""
         source = self.scores if self.scores is not None else self.probabilities
         if source is None or callable(source):
             return ()
@@ -115,8 +115,8 @@ class Policy:
         rule = self.drawing_rule
         if isinstance(rule, Dilute):
             return f"gamma = {rule.gamma:g}"
-        if rule is None and self.target_coverage is not None:
-            return f"coverage = {self.target_coverage:g}"
+        if rule is None and self.promised_coverage is not None:
+            return f"coverage = {self.promised_coverage:g}"
         return None if rule is None else repr(rule)
 
 
@@ -150,8 +150,8 @@ class PolicyRunner:
         rule = policy.drawing_rule
         self.gamma = rule.gamma if isinstance(rule, Dilute) else 1.0 if isinstance(rule, Uniform) else None
         self.threshold = None  # the least probability that is shown
-        if policy.target_coverage is not None:
-            self.threshold = learner.coverage_at(policy.target_coverage).edge  # type: ignore[union-attr]
+        if policy.promised_coverage is not None:
+            self.threshold = learner.coverage_at(policy.promised_coverage).edge  # type: ignore[union-attr]
         self.rule: Rule | None = None
         self.budget_frozen = False
         if rule is not None and self.gamma is None:
@@ -165,13 +165,13 @@ class PolicyRunner:
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether its scores are logarithms of probabilities."""
+        """Whether the policy's scores are logarithms of probabilities."""
         if self.policy.learner is None:
             return self.policy.probabilities is not None
         return self.policy.learner.scores_are_log_probabilities
 
     def scores(self, batch: LogBatch) -> Array:
-        """Return the scores of all labels, by row; -inf for those that are never shown."""
+        """Return the scores of all labels, by row; -inf for labels that are never shown."""
         learner = self.policy.learner
         if self.fixed is not None:
             s = np.full(batch.shown.shape, -np.inf)
@@ -184,7 +184,7 @@ class PolicyRunner:
 
     @property
     def shows_one_set(self) -> bool:
-        """Whether it shows one certain set for a row; else it draws one of several."""
+        """Whether the policy shows one certain set for a row; else it draws one of several."""
         return self.rule is None and self.gamma is None
 
     def distributions(self, batch: LogBatch, s: Array) -> list[SetDistribution]:
@@ -199,7 +199,7 @@ class PolicyRunner:
         return [Mixture.dilute(labels, top, self.gamma) for labels, top in pairs]
 
     def _top_sets(self, eligible: Array, s: Array) -> list[list[int]]:
-        """Return the best labels of each row; with a coverage, those that its threshold asks for."""
+        """Return the best labels of each row; with a coverage, as many as its threshold asks for."""
         s = np.where(eligible, s, -np.inf)
         best = np.argsort(-s, axis=1, kind="stable")[:, : self.size]
         top = np.zeros(s.shape, bool)

@@ -121,14 +121,14 @@ class PolicyResult:
         return self.policy if self.rule is None else f"{self.policy}, {self.rule}"
 
     @property
-    def size(self) -> str:
+    def size_text(self) -> str:
         """How many labels it shows, as text; on average, if a coverage decides."""
         return str(self.set_size) if self.coverage is None else f"{self.mean_size:.2f}"
 
     @property
     def description(self) -> str:
         """The policy's name, how many labels it shows, and how it draws."""
-        sizes = f"m = {self.size}" if self.coverage is None else f"mean size {self.size}"
+        sizes = f"m = {self.size_text}" if self.coverage is None else f"mean size {self.size_text}"
         return f"{self.policy}, {sizes}" if self.rule is None else f"{self.policy}, {sizes}, {self.rule}"
 
     def remedy(self, answered: int, holdout: float | None, *, fewer_labels: bool = True) -> str:
@@ -287,7 +287,7 @@ class Evaluation:
             cells = ("–", "the log cannot answer", "")
             if best is not None:
                 cells = _estimate_cells(best.value, best.low, best.high)
-            rows.append((result.title, result.size, *cells, "" if best is None else best.name))
+            rows.append((result.title, result.size_text, *cells, "" if best is None else best.name))
         head = ("policy", "m", "hit rate", "95 % interval", "", "by")
         estimates = titled_table(f"Judged by {self.rows:,} rows", head, rows)
         warnings = "".join(f"<p>{label_chips(['!'])}{escape(warning)}</p>" for warning in self.warnings)

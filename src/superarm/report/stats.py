@@ -64,7 +64,7 @@ def summary(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 class Differences(NamedTuple):
-    """Rates of learners minus those of a reference; and which learners were not compared, with the reason."""
+    """Differences of learners' rates from a reference's; and which learners were not compared, with the reason."""
 
     table: pl.DataFrame
     omitted: dict[str, str]

@@ -4,7 +4,7 @@ service.py   Service: batches of requests (commit_queue.py), each committed to a
 batch.py     Batch: requests to events
 messages.py  the bodies of requests and responses; requests.py takes the ones, views.py makes the others
 upkeep.py    Upkeep: what is due by time: timeouts, erasures by age, snapshots
-served_model.py   ServedModel: what the service decides with, projected from the journal; and how content is erased
+follower.py  JournalFollower: what the service decides with, projected from the journal; and how content is erased
 routes.py    what each route does (openapi.py describes them); application.py has them as one, serve.py runs it
 metrics.py   what Prometheus reads; dashboard.html is what people see
 client/      the Python client (it needs no extra), and simulated users of it
@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from superarm.service.application import asgi
     from superarm.service.client.client import Client
-    from superarm.service.requests import DecisionRequest, OutcomeRequest
+    from superarm.service.messages import OutcomeRequest
+    from superarm.service.requests import DecisionRequest
     from superarm.service.service import Service
 
 _MODULE_OF = {
     "asgi": "application",
     "Client": "client.client",
     "DecisionRequest": "requests",
-    "OutcomeRequest": "requests",
+    "OutcomeRequest": "messages",
     "Service": "service",
 }
 

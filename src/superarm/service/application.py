@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -85,7 +85,7 @@ class Application(Router):
         self.loop = asyncio.get_running_loop()
         self.context = Context(service, self.metrics, self.access.tokens)
         atexit.register(self._close_now)
-        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.served.replayed})
+        log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.follower.replayed})
         for sentence in self.context.problems():
             log.warning("trouble", extra={"reason": sentence})
 
@@ -124,15 +124,9 @@ class Application(Router):
         await send({"type": "lifespan.shutdown.complete"})
 
 
-# parameters of its own, or many options in one
-NOT_IN_ASGI = {"journal", "n_features", "shadows", "settings"}
-
-
 def asgi(
     journal: str | Path,
     *,
-    features: int | None = None,
-    shadow: str | Sequence[str] = (),
     token: str | None = None,
     token_file: str | Path | None = None,
     any_host: bool = False,
@@ -143,29 +137,25 @@ def asgi(
 ) -> Application:
     """Return the service as an ASGI application, to be mounted in Starlette, FastAPI or the like.
 
-    Its options are those of `superarm serve`.
-
     Args:
         journal: what keeps everything: a SQLite file, or ``postgresql://…`` for many processes.
-        features: the length of a row (for a new journal); left out, the first row fixes it.
-        shadow: other learners that learn the same and are never shown.
         token: a token that may do everything.
         token_file: tokens with their roles, one a line.
         any_host: without tokens, answer to any host name: your application checks who may use it.
         max_body: bytes of a request.
         rate_limit: requests a second from one address.
         log_requests: write a log line for each request.
-        options: ``labels``, ``set_size``, ``coverage``, ``learner``, ``timeout`` and all others of
-            `superarm.service.Service.open` and `superarm.service.settings.Settings`.
+        options: those of `superarm serve`, by the names of `superarm.service.Service.open` and
+            `superarm.service.settings.Settings`: ``labels``, ``set_size``, ``timeout``, ``shadows`` …
     """
     settings = {field.name for field in fields(Settings)}
-    names = (signature(Service.open).parameters.keys() | settings) - NOT_IN_ASGI
+    names = (signature(Service.open).parameters.keys() | settings) - {"journal", "settings"}
     for name in options.keys() - names:
-        raise InvalidInput.must("option", "asgi", "one of superarm serve", name, choices=names)
+        raise InvalidInput.must("option", "asgi", "one of Service.open", name, choices=names)
     # refused now, and not with the first request
-    Settings.parse(shadows=shadow, **{name: options[name] for name in options.keys() & settings})
+    Settings.parse(**{name: options[name] for name in options.keys() & settings})
     made_for = {field.name: options[field.name] for field in fields(JournalOptions) if field.name in options}
-    journal_options = JournalOptions.parse(n_features=features, **made_for)
+    journal_options = JournalOptions.parse(**made_for)
     if journal_options.labels is not None and options.get("model") is None:
         new_learner(journal_options)
     for name, value in {"any_host": any_host, "log_requests": log_requests}.items():
@@ -174,7 +164,7 @@ def asgi(
     check_number("rate_limit", "asgi", rate_limit, 0.0)
     tokens = Tokens(None if token_file is None else Path(token_file), token)
     return Application(
-        lambda: Service.open(journal, n_features=features, shadows=shadow, **options),
+        lambda: Service.open(journal, **options),
         AccessControl(tokens, rate_limit, any_host=any_host),
         max_body=max_body,
         log_requests=log_requests,

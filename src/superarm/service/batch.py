@@ -31,11 +31,10 @@ from superarm.journal.events import (
 from superarm.journal.records import DecisionRecord
 from superarm.learners import Scores
 from superarm.service.commit_queue import Call
-from superarm.service.messages import DecisionResponse, OutcomeResponse
+from superarm.service.messages import DecisionResponse, OutcomeRequest, OutcomeResponse
 from superarm.service.request_errors import UnknownDecision
 from superarm.service.requests import (
     DecisionRequest,
-    OutcomeRequest,
     check_same_decision,
     check_same_outcome,
     context_bytes,
@@ -80,18 +79,18 @@ class Batch:
     """
 
     def __init__(self, service: Service, calls: Sequence[Call]) -> None:
-        self.service, self.served, self.store, self.calls = service, service.served, service.store, calls
-        self.served.catch_up()
-        self.projector = self.served.projector
+        self.service, self.follower, self.store, self.calls = service, service.follower, service.store, calls
+        self.follower.catch_up()
+        self.projector = self.follower.projector
         self.cursor = self.projector.learner.cursor()
         self._staged: dict[tuple[int, str], Event] = {}
         self._staged_changes: list[Event] = []
         self._damaged: dict[str, JournalDamaged] = {}  # ids whose events cannot be read
-        self.now = self.served.clock()  # the time of all its events, since all are durable together
+        self.now = self.follower.clock()  # the time of all its events, since all are durable together
         self.load_records([call.id for call in calls if call.id is not None])
 
     def make_calls(self) -> tuple[list[Call], list[Call]]:
-        """Make the calls; return those that are done, and those that must be made again after the commit.
+        """Make the calls; return the done ones, and the ones that must be made again after the commit.
 
         A result may be a function, which gives it after the commit.
         """
@@ -236,7 +235,7 @@ class Batch:
             projector = self.service.projector
             record = projector.records.find(id_, projector.seq)  # an erasure may have come in between
             assert record is not None
-            outcome = recorded_outcome(self.served, record)
+            outcome = recorded_outcome(self.follower, record)
             assert outcome is not None
             return OutcomeResponse(id_, outcome)
 
@@ -318,7 +317,7 @@ class Batch:
         return self.projector.records.get(id_)
 
     def _eligible(self, request: DecisionRequest) -> tuple[str, ...] | None:
-        """Return the labels that may be shown: those asked for, without disabled ones; None for all."""
+        """Return the labels that may be shown: the ones asked for, without disabled ones; None for all."""
         disabled = frozenset(self.projector.totals.settings.disabled)
         if not disabled:
             return request.eligible

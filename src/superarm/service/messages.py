@@ -27,6 +27,8 @@ Id = Annotated[str, Meta(pattern=ID_PATTERN, examples=["order-4711"])]
 Number = Annotated[float, Meta(ge=-FLOAT32_MAX, le=FLOAT32_MAX)]
 SetSize = Annotated[int, Meta(ge=1)]
 Time = Annotated[float, doc("Seconds since 1970.")]
+Hit = Annotated[bool | None, doc("Whether the right label was among the shown ones.")]
+RightLabel = Annotated[str | None, doc("The right label, where it is known.")]
 PromisedCoverage = Annotated[float, Meta(gt=0, lt=1)]
 Features = list[Number] | dict[str, Number | bool | str | list[Number] | None]
 LabelScores = Annotated[dict[str, Number], Meta(min_length=1)]
@@ -34,7 +36,7 @@ Eligible = Annotated[list[str], Meta(min_length=1)]
 
 
 class RequestBody(Struct, forbid_unknown_fields=True):
-    """A request: unknown fields are refused."""
+    """The body of a request; unknown fields are refused."""
 
 
 # ---------------------------------------------------------------- decisions
@@ -88,14 +90,16 @@ class DecisionResponse(Struct, kw_only=True, frozen=True, omit_defaults=True):
 class OutcomeRequestBody(RequestBody):
     """An outcome: hit, or label; one of them."""
 
-    hit: Annotated[bool | None, doc("Whether the right label was among the shown ones.")] = None
-    label: Annotated[str | None, doc("The right label, where it is known.")] = None
+    hit: Hit = None
+    label: RightLabel = None
 
 
-class OutcomeItem(OutcomeRequestBody, kw_only=True):
-    """An outcome in a batch."""
+class OutcomeRequest(RequestBody):
+    """The outcome of a decision, as in a batch: hit, or label; one of them."""
 
     id: Id
+    hit: Hit = None
+    label: RightLabel = None
 
 
 class Outcome(Struct, frozen=True):
@@ -138,7 +142,7 @@ class DecisionBatch(RequestBody):
 
 
 class OutcomeBatch(RequestBody):
-    outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeItem")]], BATCH_SIZE]
+    outcomes: Annotated[list[Annotated[Raw, _one_of("OutcomeRequest")]], BATCH_SIZE]
 
 
 class DecisionResults(Struct):

@@ -134,7 +134,7 @@ class RequestMetrics:
 
 def service_metrics(service: Service) -> Iterator[Metric]:
     """Yield the metrics of a service that are there whether its journal can be read or not."""
-    served, projector, upkeep, queue = service.served, service.projector, service.upkeep, service.queue
+    follower, projector, upkeep, queue = service.follower, service.projector, service.upkeep, service.queue
     yield from _model_metrics(projector.totals, projector.reports())
     promise = projector.learner.coverage
     if promise is not None:
@@ -147,12 +147,12 @@ def service_metrics(service: Service) -> Iterator[Metric]:
     yield gauge("journal_up", "Whether the journal can be written.", service.outage is None)
     yield gauge("ready", "Whether requests that write should be sent here.", service.ready)
     yield gauge("restart_seconds", "The time that the last start took.", service.restart_seconds)
-    yield gauge("restart_replayed_events", "Events projected by it.", served.replayed)
+    yield gauge("restart_replayed_events", "Events projected by it.", follower.replayed)
     yield gauge("batch_age_seconds", "The age of the batch under way.", service.batch_age)
-    unfinished = served.erasure_problem is not None
+    unfinished = follower.erasure_problem is not None
     yield gauge("erasure_unfinished", "Whether erased content is still on the disk.", unfinished)
     yield counter("upkeep_failures", "Failed expiry, snapshots, erasing.", upkeep.failures)
-    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(served.broken_snapshots))
+    yield gauge("broken_snapshots", "Snapshots that could not be read.", len(follower.broken_snapshots))
     warned = "Decisions for rows whose columns differ from the declared ones."
     yield counter("column_warnings", warned, service.column_warnings.n_decisions)
     if queue is not None:

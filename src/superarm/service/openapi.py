@@ -45,7 +45,7 @@ STATUS_DESCRIPTIONS = {
 def openapi_document(routes: Sequence[Route]) -> JsonObject:
     """Return the OpenAPI document of all documented routes."""
     named_types = [kind for route in routes for kind in (route.request_type, route.response_type)]
-    named_types += [messages.OutcomeItem, Error]  # items of batches
+    named_types += [messages.OutcomeRequest, Error]  # items of batches
     body_types = [kind for kind in dict.fromkeys(named_types) if kind is not None]
     schemas, components = msgspec.json.schema_components(body_types, ref_template=REFERENCE_TEMPLATE)
     # what the type cannot express

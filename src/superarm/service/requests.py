@@ -22,7 +22,7 @@ from superarm.data.rows import AnyRow, Row, as_row, conform_row
 from superarm.errors import InvalidInput, Unquoted
 from superarm.journal.events import Event, OutcomeBody, dumps, loads, pack_row
 from superarm.learners import Learner, Scores
-from superarm.service.messages import DecisionRequestBody
+from superarm.service.messages import DecisionRequestBody, OutcomeRequest
 from superarm.service.request_errors import Conflict, DecisionErased
 
 CONTEXT_BYTES, CONTEXT_DEPTH = 65_536, 64
@@ -41,15 +41,6 @@ class DecisionRequest:
     set_size: int | None = None
     context: Any = None
     coverage: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeRequest:
-    """The outcome of a decision: hit or miss, or the right label."""
-
-    id: str
-    hit: bool | None = None
-    label: str | None = None
 
 
 # ---------------------------------------------------------------- from messages

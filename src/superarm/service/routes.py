@@ -36,7 +36,7 @@ from superarm.service.messages import (
     DecisionResults,
     Info,
     OutcomeBatch,
-    OutcomeItem,
+    OutcomeRequest,
     OutcomeRequestBody,
     OutcomeResponse,
     OutcomeResults,
@@ -48,7 +48,7 @@ from superarm.service.messages import (
 from superarm.service.metrics import RequestMetrics, service_metrics, storage_metrics
 from superarm.service.openapi import documentation_page, openapi_document
 from superarm.service.request_errors import UnknownDecision
-from superarm.service.requests import DecisionRequest, OutcomeRequest, to_decision_request
+from superarm.service.requests import DecisionRequest, to_decision_request
 
 ROUTES: list[Route] = []
 METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -121,7 +121,7 @@ async def outcomes(context: Context, id_: str, request: OutcomeRequestBody) -> O
 
 
 DECISION_DECODER = msgspec.json.Decoder(DecisionRequestBody)
-OUTCOME_DECODER = msgspec.json.Decoder(OutcomeItem)
+OUTCOME_DECODER = msgspec.json.Decoder(OutcomeRequest)
 
 
 @route(
@@ -149,8 +149,7 @@ async def batch_outcomes(context: Context, request: OutcomeBatch) -> OutcomeResu
     """Many outcomes in one request."""
 
     def to_request(item: msgspec.Raw) -> OutcomeRequest:
-        outcome = decode_body(OUTCOME_DECODER, item)
-        return OutcomeRequest(outcome.id, outcome.hit, outcome.label)
+        return decode_body(OUTCOME_DECODER, item)
 
     return OutcomeResults(await _submit_each(context.service, to_request, request.outcomes))
 

@@ -43,9 +43,9 @@ from superarm.journal.store import JournalStore
 from superarm.parameters import check_bool, check_int
 from superarm.service.batch import Batch, ColumnWarnings
 from superarm.service.commit_queue import Call, CommitQueue
-from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeResponse
-from superarm.service.requests import DecisionRequest, OutcomeRequest
-from superarm.service.served_model import ServedModel
+from superarm.service.follower import JournalFollower
+from superarm.service.messages import ChangeResponse, DecisionResponse, OutcomeRequest, OutcomeResponse
+from superarm.service.requests import DecisionRequest
 from superarm.service.settings import OWNER, Settings
 from superarm.service.upkeep import Upkeep
 
@@ -65,9 +65,9 @@ class Service:
     everything that is awaited needs it.
     """
 
-    def __init__(self, served: ServedModel) -> None:
-        self.served, self.settings = served, served.settings
-        self.store, self.meta = served.store, served.store.meta()
+    def __init__(self, follower: JournalFollower) -> None:
+        self.follower, self.settings = follower, follower.settings
+        self.store, self.meta = follower.store, follower.store.meta()
         self.outage: JournalUnavailable | None = None
         self.created = False
         self.restart_seconds = 0.0
@@ -139,7 +139,7 @@ class Service:
         try:
             check_same_options(store.name, store.meta(), options)
             import_user_learner(store.meta(), options.learner)
-            service = cls(ServedModel(store, run_settings))
+            service = cls(JournalFollower(store, run_settings))
         except BaseException:  # a start that fails holds nothing
             store.close()
             raise
@@ -152,7 +152,7 @@ class Service:
     @property
     def projector(self) -> Projector:
         """The model that decides, and its totals."""
-        return self.served.projector
+        return self.follower.projector
 
     # ------------------------------------------------------------ batches
 
@@ -195,7 +195,7 @@ class Service:
                 duplicates = {event.id for event in self.store.append(events, only_after=batch.only_after())}
             except OtherEventsFirst:  # of another process: these calls are made again, and find what it wrote
                 return retry + done
-            self.served.apply(events)
+            self.follower.apply(events)
             retry += [call for call in done if call.id in duplicates]
             done = [call for call in done if call.id not in duplicates]
         for call in done:
@@ -235,12 +235,12 @@ class Service:
         readable = not self.store.shared
         try:
             if self.store.shared:  # what cannot be written may still be read
-                self.served.recover()
+                self.follower.recover()
                 readable = True
                 self.store.reopen()
             else:
                 self.store.reopen()
-                self.served.recover()
+                self.follower.recover()
         except SuperarmError as error:
             self.fail(error, readable=readable)
             return
@@ -265,7 +265,7 @@ class Service:
         try:
             if self.outage is None:
                 self.store.check()
-                self.served.snapshot()
+                self.follower.snapshot()
         except SuperarmError as error:
             log.error("the last snapshot was not kept", extra={"reason": str(error)})
         finally:
@@ -313,8 +313,8 @@ class Service:
             labels=list(projector.labels),
             disabled=sorted(settings.disabled),
             frozen=settings.frozen,
-            erased=await self.read(lambda service: service.served.n_erased(seq)) if erases else 0,
-            finished=not erases or self.served.erasure_problem is None,
+            erased=await self.read(lambda service: service.follower.n_erased(seq)) if erases else 0,
+            finished=not erases or self.follower.erasure_problem is None,
         )
 
     # ------------------------------------------------------------ for people on call
@@ -335,26 +335,26 @@ class Service:
         return self.outage is None and self.batch_age <= HUNG_SECONDS
 
     def problems(self, *, for_strangers: bool = False) -> tuple[str, ...]:
-        """Return the problems, worst first, one sentence each; strangers learn of the model's only that there are."""
-        served, projector, age = self.served, self.projector, self.batch_age
+        """Return the problems, worst first, a sentence each; of the model's, strangers learn only that there are."""
+        follower, projector, age = self.follower, self.projector, self.batch_age
         stats, promise = projector.totals.stats, projector.learner.coverage
         sentences = [] if self.outage is None else [str(self.outage)]
         if age > HUNG_SECONDS:
             sentences.append(f"a commit has been waiting for the disk for {age:.0f} s")
-        if served.erasure_problem is not None:
-            sentences.append(served.erasure_problem)
+        if follower.erasure_problem is not None:
+            sentences.append(follower.erasure_problem)
         of_model = [] if promise is None or promise.trouble is None else [promise.trouble]
         if stats.falling:
             of_model.append(
                 f"the hit rate has fallen: {stats.recent_rate:.3f} lately, {stats.long_run_rate:.3f} in the long run"
             )
         sentences += of_model[:1] and ["the model: see GET /v1/stats"] if for_strangers else of_model
-        if served.broken_snapshots:
-            broken = ", ".join(map(str, served.broken_snapshots))
+        if follower.broken_snapshots:
+            broken = ", ".join(map(str, follower.broken_snapshots))
             sentences.append(f"snapshots are damaged: after events {broken}")
         if self.upkeep.error is not None:
             sentences.append(f"upkeep fails: {self.upkeep.error}")
-        clock_problems = [] if served.clock_problem is None else [served.clock_problem]
+        clock_problems = [] if follower.clock_problem is None else [follower.clock_problem]
         return (*sentences, *self.store.damage, *clock_problems, *self.store.warnings)
 
 
@@ -379,7 +379,9 @@ def _open_store(
     if is_postgres(journal):
         from superarm.journal.postgres import PostgresStore, new_application_name
 
-        database = PostgresStore(str(journal), patience=settings.patience, application=new_application_name())
+        database = PostgresStore(
+            str(journal), statement_timeout=settings.patience, application=new_application_name()
+        )
         try:
             database.check()
         except (JournalUnavailable, JournalMismatch) as error:  # say, a role that may only read

@@ -36,7 +36,7 @@ class Upkeep:
     """
 
     def __init__(self, service: Service) -> None:
-        self.service, self.store, self.served = service, service.store, service.served
+        self.service, self.store, self.follower = service, service.store, service.follower
         self.settings = service.settings
         self.failures = 0
         self.error: str | None = None
@@ -93,23 +93,23 @@ class Upkeep:
         if not full:
             events += self._erasure_by_age()
         self.store.append(events)  # but for timeouts that another process was faster to write
-        self.served.apply(events)
-        if self.served.erasure_problem is not None:
-            self.served.finish_erasing()
+        self.follower.apply(events)
+        if self.follower.erasure_problem is not None:
+            self.follower.finish_erasing()
         return full
 
     def timeouts(self) -> list[Event]:
         """Return the timeouts that are due, `TIMEOUT_BATCH` at most."""
-        timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.served.clock()
-        if timeout is None or self.served.clock_problem is not None:
+        timeout, default, now = self.settings.timeout, self.settings.default_outcome, self.follower.clock()
+        if timeout is None or self.follower.clock_problem is not None:
             return []
         due = self.store.pending_before(now - timeout, TIMEOUT_BATCH)
         return [Event.new(now, TIMEOUT, OutcomeBody(decision.seq, default), decision.id) for decision in due]
 
     def _erasure_by_age(self) -> list[Event]:
         """Return the erasure of what is too old to be kept, if there is any, and it is time to look."""
-        retain, now = self.settings.retain, self.served.clock()
-        if retain is None or monotonic() < self._retain_at or self.served.clock_problem is not None:
+        retain, now = self.settings.retain, self.follower.clock()
+        if retain is None or monotonic() < self._retain_at or self.follower.clock_problem is not None:
             return []
         if self.store.has_content_before(now - retain):  # (a look at once again, until none is left)
             return [Event.new(now, ERASURE, Erase(before=now - retain).to_dict())]
@@ -123,7 +123,7 @@ class Upkeep:
 
         def copy() -> Projector | None:
             self.service.check_writable()
-            return None if only_if_due and not self._snapshot_is_due() else self.served.projector.copy()
+            return None if only_if_due and not self._snapshot_is_due() else self.follower.projector.copy()
 
         def write() -> None:
             self.service.check_writable()
@@ -131,11 +131,11 @@ class Upkeep:
 
         copied = await self.service.submit(copy)
         if copied is not None:
-            snapshot = await asyncio.to_thread(copied.snapshot, self.served.clock())
+            snapshot = await asyncio.to_thread(copied.snapshot, self.follower.clock())
             await self.service.submit(write)
             log.info("snapshot", extra={"event_no": copied.seq})
 
     def _snapshot_is_due(self) -> bool:
         """Return whether this process is to keep a snapshot now."""
-        n_events = self.served.projector.seq - self.store.newest_snapshot()
+        n_events = self.follower.projector.seq - self.store.newest_snapshot()
         return n_events >= self.settings.snapshot_every and self.store.begin_upkeep()

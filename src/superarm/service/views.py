@@ -18,6 +18,7 @@ from superarm.journal.events import loads
 from superarm.journal.records import DecisionRecord
 from superarm.journal.totals import AGE_BUCKETS, CoverageCounts, LabelCounts, Stats
 from superarm.learners import Learner
+from superarm.service.follower import JournalFollower
 from superarm.service.messages import (
     Changes,
     DecisionRecordBody,
@@ -29,7 +30,6 @@ from superarm.service.messages import (
     SnapshotItem,
     Snapshots,
 )
-from superarm.service.served_model import ServedModel
 
 if TYPE_CHECKING:
     from superarm.service.service import Service
@@ -71,7 +71,7 @@ def decision_response(record: DecisionRecord, warnings: tuple[str, ...] = ()) ->
     )
 
 
-def recorded_outcome(served: ServedModel, record: DecisionRecord) -> Outcome | None:
+def recorded_outcome(follower: JournalFollower, record: DecisionRecord) -> Outcome | None:
     """Return the outcome of a decision, or its timeout in the place of one; None if it has neither."""
     event = record.closed_by
     if event is None:
@@ -80,7 +80,7 @@ def recorded_outcome(served: ServedModel, record: DecisionRecord) -> Outcome | N
         hit=event.body.hit,
         label=event.body.label,
         time=event.time,
-        learnt=served.was_learnt(record),
+        learnt=follower.was_learnt(record),
         late=record.earlier_timeout is not None,
         timeout=record.outcome is None,
     )
@@ -95,9 +95,7 @@ def decision_details(service: Service, id_: str) -> DecisionRecordBody | None:
     event, body, features = record.decision, record.body, None
     if event.x is not None:
         x = event.row()
-        features = x if isinstance(x, dict) else row_to_json(x)
-        if not isinstance(x, dict) and isinstance(features, dict):
-            del features["width"]  # as it came, without the width
+        features = x if isinstance(x, dict) else row_to_json(x, width=False)
     return DecisionRecordBody(
         **asdict(decision_response(record)),
         time=event.time,
@@ -108,14 +106,14 @@ def decision_details(service: Service, id_: str) -> DecisionRecordBody | None:
         set_size=len(body.labels),
         context=None if event.context is None else loads(event.context),
         erased=event.x is None,
-        outcome=recorded_outcome(service.served, record),
+        outcome=recorded_outcome(service.follower, record),
     )
 
 
 def pending(service: Service, limit: int, after: int = 0) -> PendingBody:
     """Return decisions without an outcome, oldest first."""
     service.check_readable()
-    waiting, now = service.store.pending(limit + 1, after), service.served.clock()
+    waiting, now = service.store.pending(limit + 1, after), service.follower.clock()
     return PendingBody(
         pending=[PendingItem(one.id, one.time, max(0.0, now - one.time)) for one in waiting[:limit]],
         count=service.projector.totals.stats.pending,
@@ -126,7 +124,7 @@ def pending(service: Service, limit: int, after: int = 0) -> PendingBody:
 def oldest_pending_seconds(service: Service) -> float | None:
     """Return the age of the oldest decision without an outcome; None if there is none."""
     oldest = service.store.pending(1)
-    return max(0.0, service.served.clock() - oldest[0].time) if oldest else None
+    return max(0.0, service.follower.clock() - oldest[0].time) if oldest else None
 
 
 def snapshots(service: Service) -> Snapshots:
@@ -152,7 +150,7 @@ def changes(service: Service) -> Changes:
 
 def stats(service: Service) -> JsonObject:
     """Return all that the dashboard shows."""
-    projector, now = service.projector, service.served.clock()
+    projector, now = service.projector, service.follower.clock()
     stats, settings = projector.totals.stats, projector.totals.settings
     recent = [event.id for event in service.store.recent_decisions(12)]
     by_id = service.store.events_by_id(recent)

@@ -10,7 +10,7 @@ from superarm._extras import require_extra
 from superarm._types import Cell, Frame
 from superarm.data.column import ColumnKinds
 from superarm.data.columns import Columns
-from superarm.data.encoding import Notices
+from superarm.data.encoding import Warnings
 from superarm.data.inference import outcome_columns
 from superarm.data.inference_messages import leak_warnings
 from superarm.data.labels import Label, parse_label_column
@@ -98,9 +98,9 @@ def _table_arrays(
         cells = {name: cell_list(table[name]) for name in columns.names}
         columns.warnings += leak_warnings(columns.kinds, cells, y)
     columns = columns.for_labels(max(len(set(y)), 2))
-    notices: Notices = {}
-    rows = columns.rows(table, owner, notices=notices)
-    columns.warnings += notices.values()
+    warnings: Warnings = {}
+    rows = columns.encode_table(table, owner, warnings=warnings)
+    columns.warnings += warnings.values()
     return {"X": rows, "y": y, "columns": columns, "groups": groups}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from platformdirs import user_cache_dir
 
 from superarm._extras import require_extra
 from superarm._files import file_digest, move_durably, write_atomically
+from superarm._progress import Progress, Tick, progress_bar
 from superarm.errors import MissingData
 
 HOME_VARIABLE, OFFLINE_VARIABLE, MIRROR_VARIABLE = (
@@ -68,7 +69,7 @@ def fetch_files(
     *,
     offline: Path | None = None,
     mirror: str | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> list[Path]:
     """Return the files in the data home: found, copied from an offline directory, or downloaded.
 
@@ -76,24 +77,27 @@ def fetch_files(
         files: what to get.
         offline: look here instead of the net.
         mirror: an address to try first; it has the files in folders by data set.
-        progress: called with the number of bytes since the last call.
+        progress: True shows a bar; a function is called with the number of bytes since its last call.
     """
     paths = []
-    for file in files:
-        target = data_home() / file.folder / file.name
-        copy = find_file(file, offline)
-        if copy is None and offline is not None:
-            wanted = Path(offline) / file.folder / file.name
-            state = "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
-            raise MissingData(f"{wanted} {state}.\n{_offline_help(files)}")
-        if copy is None:
-            reasons = _download(file, target, mirror or os.environ.get(MIRROR_VARIABLE), progress)
-            if reasons:
-                why = "\n".join(reasons)
-                raise MissingData(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
-        elif copy != target:
-            _copy(copy, target)
-        paths.append(target)
+    with progress_bar(sum(file.size for file in files), "bytes", progress=progress) as tick:
+        for file in files:
+            target = data_home() / file.folder / file.name
+            copy = find_file(file, offline)
+            if copy is None and offline is not None:
+                wanted = Path(offline) / file.folder / file.name
+                state = (
+                    "is not the official file (its checksum differs)" if wanted.exists() else "is not there"
+                )
+                raise MissingData(f"{wanted} {state}.\n{_offline_help(files)}")
+            if copy is None:
+                reasons = _download(file, target, mirror or os.environ.get(MIRROR_VARIABLE), tick)
+                if reasons:
+                    why = "\n".join(reasons)
+                    raise MissingData(f"{file.name} could not be downloaded:\n{why}\n{_offline_help(files)}")
+            elif copy != target:
+                _copy(copy, target)
+            paths.append(target)
     return paths
 
 
@@ -103,9 +107,7 @@ def _copy(source: Path, target: Path) -> None:
         write_atomically(target, lambda new: shutil.copyfileobj(old, new))
 
 
-def _download(
-    file: RemoteFile, target: Path, mirror: str | None, progress: Callable[[int], object] | None
-) -> list[str]:
+def _download(file: RemoteFile, target: Path, mirror: str | None, tick: Tick) -> list[str]:
     """Download from the first mirror that gives the right file; else return the reason for each.
 
     What has come stays in a ``.part`` file when the connection breaks; the next mirror or attempt goes on from there.
@@ -119,7 +121,7 @@ def _download(
     reasons = []
     for address in (*first, *file.mirrors):
         try:
-            _resume(address + file.name, part, progress)
+            _resume(address + file.name, part, tick)
         except (requests.RequestException, OSError) as error:
             reasons.append(f"  {address}{file.name}: {_reason(error)}")
             continue
@@ -131,7 +133,7 @@ def _download(
     return reasons
 
 
-def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> None:
+def _resume(url: str, part: Path, tick: Tick) -> None:
     """Download what is missing of a file; all of it from a server without ranges."""
     import requests
 
@@ -142,13 +144,12 @@ def _resume(url: str, part: Path, progress: Callable[[int], object] | None) -> N
             return
         response.raise_for_status()
         resumed = response.status_code == requests.codes.partial_content
-        if resumed and progress:
-            progress(have)
+        if resumed:
+            tick(have)
         with part.open("ab" if resumed else "wb") as file:
             for block in response.iter_content(BLOCK):
                 file.write(block)
-                if progress:
-                    progress(len(block))
+                tick(len(block))
 
 
 def _reason(error: Exception) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from superarm._extras import require_extra
 from superarm._files import READ_ERRORS, file_digest, open_npz, write_atomically
+from superarm._progress import Progress, progress_bar
 from superarm._types import Array
 from superarm.data.tables import read_npz
 from superarm.errors import InvalidInput, MissingData
@@ -39,7 +39,7 @@ def make_features(
     size: int | None = None,
     batch: int = 256,
     output: Path | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> tuple[Path, bool]:
     """Write the features of a set of images to a file that `open_data` reads.
 
@@ -49,7 +49,7 @@ def make_features(
         size: height and width that images are enlarged to; at least 32.
         batch: images at a time; memory grows with this, not with the number of images.
         output: the file to write; by default in the data home, where NAME-vgg16 finds it.
-        progress: called with the number of images done since the last call.
+        progress: True shows a bar; a function is called with the number of images since its last call.
 
     Returns:
         The file, and whether it had to be computed (it was not there from the same images and weights).
@@ -94,7 +94,7 @@ def extract_features(
     *,
     side: int = MIN_SIDE,
     batch: int = 256,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = None,
 ) -> Array:
     """Return the 512 features of each image (n, height, width, 1 or 3), pixels in 0..255."""
     keras = _keras()
@@ -110,16 +110,16 @@ def extract_features(
             "weights", str(weights), "a Keras file for VGG-16 without its top", error
         ) from error
     X = np.empty((len(pixels), N_FEATURES), np.float32)
-    for start in range(0, len(pixels), batch):
-        part = pixels[start : start + batch].astype(np.float32)
-        if part.shape[3] == 1:
-            part = np.repeat(part, 3, axis=3)
-        if part.shape[1:3] != (side, side):
-            part = np.asarray(keras.ops.convert_to_numpy(keras.ops.image.resize(part, (side, side))))
-        part = keras.applications.vgg16.preprocess_input(part)
-        X[start : start + len(part)] = keras.ops.convert_to_numpy(model.predict_on_batch(part))
-        if progress is not None:
-            progress(len(part))
+    with progress_bar(len(pixels), "images", progress=progress) as tick:
+        for start in range(0, len(pixels), batch):
+            part = pixels[start : start + batch].astype(np.float32)
+            if part.shape[3] == 1:
+                part = np.repeat(part, 3, axis=3)
+            if part.shape[1:3] != (side, side):
+                part = np.asarray(keras.ops.convert_to_numpy(keras.ops.image.resize(part, (side, side))))
+            part = keras.applications.vgg16.preprocess_input(part)
+            X[start : start + len(part)] = keras.ops.convert_to_numpy(model.predict_on_batch(part))
+            tick(len(part))
     return X
 
 
@@ -152,7 +152,7 @@ def _named_images(source: str) -> tuple[str, Images]:
 
 
 def _provenance(path: Path) -> Any:
-    """Return the images, weights and size that a file of features was made from; ``None`` if it cannot be read."""
+    """Return what a file of features was made from: images, weights, size; ``None`` if it cannot be read."""
     try:
         with open_npz(path) as file:
             return json.loads(file["provenance"].tobytes())

@@ -160,7 +160,7 @@ def test_traffic_with_delays_duplicates_and_losses(live, open_service):
     web = live(service)
     behaviour = UserBehaviour(users=4, mean_delay=0.02, lost_share=0.2, repeated_share=0.3)
     ticks = []
-    counts = simulate_users(web.url, stream, 300, behaviour=behaviour, tick=ticks.append)
+    counts = simulate_users(web.url, stream, 300, behaviour=behaviour, progress=ticks.append)
     assert counts.errors == []
     assert sum(ticks) == counts.decisions == 300
     assert counts.outcomes + counts.lost == 300

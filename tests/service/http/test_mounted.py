@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-NEW = {"labels": LABELS, "features": D, "set_size": 2}
+NEW = {"labels": LABELS, "n_features": D, "set_size": 2}
 LOCAL = {"base_url": "http://127.0.0.1"}
 
 
@@ -64,7 +64,7 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
     [
         (
             {"time_out": 1.0},
-            "option of asgi must be one of superarm serve, got 'time_out'; did you mean 'timeout'",
+            "option of asgi must be one of Service.open, got 'time_out'; did you mean 'timeout'",
         ),
         ({"timeout": -1.0}, "timeout of superarm serve must be"),
         ({"timeout": "soon"}, "timeout of superarm serve must be a time such as 90d, 12h, 30m or 45s"),
@@ -84,11 +84,11 @@ both_frameworks = pytest.mark.parametrize("name", ["starlette", "fastapi"])
         ({"learner": "set-logitt"}, "did you mean 'set-logit'"),
         ({"coverage": "0.9"}, "coverage of superarm serve must be above 0 and below 1, got '0.9'"),
         ({"learner": ["set-logit"]}, "learner of superarm serve must be a text, got"),
-        ({"shadow": [1]}, "--shadow of superarm serve must be a learner, or a list of them, got"),
+        ({"shadows": [1]}, "--shadow of superarm serve must be a learner, or a list of them, got"),
         ({"trust_clock": "no"}, "--trust-clock of superarm serve must be true or false, got 'no'"),
         ({"any_host": "no"}, "any_host of asgi must be true or false, got 'no'"),
         ({"snapshot_every": "often"}, "snapshot-every of superarm serve must be a whole number"),
-        ({"n_features": 3}, "option of asgi must be one of superarm serve"),
+        ({"features": 3}, "option of asgi must be one of Service.open"),
         ({"max_body": "x"}, "max_body of asgi must be a whole number"),
         ({"rate_limit": 0}, "rate_limit of asgi must be"),
     ],
@@ -99,7 +99,7 @@ def test_wrong_options_are_refused_at_once(options, message, tmp_path):
 
 
 def test_options_may_be_spelt_as_on_the_command_line(tmp_path):
-    spelt = {"timeout": "90s", "retain": "90d", "default_outcome": "miss", "shadow": "set-logit"}
+    spelt = {"timeout": "90s", "retain": "90d", "default_outcome": "miss", "shadows": "set-logit"}
     service = asgi(tmp_path / "e.db", **NEW, **spelt).open_service()
     settings = service.settings
     service.close()
@@ -226,7 +226,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 import superarm as sa
-arms = sa.service.asgi(sys.argv[1], labels=["a", "b", "c"], features=2, set_size=2)
+arms = sa.service.asgi(sys.argv[1], labels=["a", "b", "c"], n_features=2, set_size=2)
 with TestClient(Starlette(routes=[Mount("/arms", arms)]), base_url="http://127.0.0.1") as client:
     for i in range(5):
         assert client.post("/arms/v1/decisions", json={"features": [i, 1]}).status_code == 200
@@ -236,5 +236,5 @@ with TestClient(Starlette(routes=[Mount("/arms", arms)]), base_url="http://127.0
 def test_a_process_that_ends_without_a_word_keeps_a_snapshot(tmp_path):
     subprocess.run([sys.executable, "-c", LEFT_OPEN, str(tmp_path / "e.db")], check=True, timeout=120)
     service = Service.open(tmp_path / "e.db")
-    assert (service.projector.seq, service.served.replayed) == (5, 0)
+    assert (service.projector.seq, service.follower.replayed) == (5, 0)
     service.close()

@@ -115,14 +115,14 @@ def test_sighup_reads_tokens_and_certificate_at_once(tmp_path, monkeypatch):
         server = SimpleNamespace(certificate=certificate)
         _handle_signals(SimpleNamespace(access=AccessControl(tokens)), server)
         file.write_text("decide the-new-token-of-the-shop")
-        assert tokens.holder(b"Bearer the-new-token-of-the-shop") is None
+        assert tokens.name_of(b"Bearer the-new-token-of-the-shop") is None
         os.kill(os.getpid(), signal.SIGHUP)
         while not read_again:
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(hang_up(), 20))
-    assert tokens.holder(b"Bearer the-new-token-of-the-shop") == "decide"
-    assert tokens.holder(b"Bearer the-old-token-of-the-shop") is None
+    assert tokens.name_of(b"Bearer the-new-token-of-the-shop") == "decide"
+    assert tokens.name_of(b"Bearer the-old-token-of-the-shop") is None
 
 
 def _is_taken(client: Client) -> bool:

@@ -62,7 +62,7 @@ def test_serve(served, words, tmp_path):
     assert not options["tokens"].required
     service.close()
     run("serve", "--journal", tmp_path / "e.db")  # later starts need no more
-    assert served[1][0].served.projector.learner.id == learner.id
+    assert served[1][0].follower.projector.learner.id == learner.id
 
 
 def test_serve_refuses_what_is_not_safe_or_not_clear(served, words, tmp_path):
@@ -80,7 +80,7 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, words, tmp_path):
     assert served == []
     (tmp_path / "token").write_text("operate sixteen-characters\n")
     run(*words, "--host", "0.0.0.0", "--token-file", tmp_path / "token")
-    assert served[0][1]["tokens"].holder(b"Bearer sixteen-characters") == "operate"
+    assert served[0][1]["tokens"].name_of(b"Bearer sixteen-characters") == "operate"
 
 
 def test_serve_checks_its_options_before_a_journal_is_made(served, words, label_file, tmp_path):
@@ -164,7 +164,7 @@ def test_serve_a_model_of_ones_own(served, tmp_path, caplog):
     cls(labels=LABELS, n_features=D, set_size=2).save(tmp_path / "own.npz")
     words = ["serve", "--model", tmp_path / "own.npz", "--journal", tmp_path / "e.db"]
     run(*words, "--learner", f"{own}:UpAndDown")
-    assert type(served[0][0].served.projector.learner).__name__ == "UpAndDown"
+    assert type(served[0][0].follower.projector.learner).__name__ == "UpAndDown"
     served[0][0].close()
     run(*words, "--learner", f"{own}:UpAndDown")  # the same words start it again
     assert "--model is not used" in caplog.text

@@ -109,7 +109,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     service = open_service()
     web = live(service)
     open_dashboard(browser, web, width=400)
-    service.served.broken_snapshots = (4711,)
+    service.follower.broken_snapshots = (4711,)
     browser.wait("document.getElementById('trouble').hidden === false")
     assert "4711" in browser.eval("document.getElementById('trouble').innerText")
     assert browser.eval("document.getElementById('state').textContent") == "trouble"
@@ -117,7 +117,7 @@ def test_trouble_comes_first(live, open_service, browser, tmp_path):
     assert browser.eval(first) == "trouble"
     assert browser.eval("document.documentElement.scrollWidth <= innerWidth")
     browser.screenshot(Path(os.environ.get("SUPERARM_SHOTS", tmp_path)) / "trouble-400-light.png")
-    service.served.broken_snapshots = ()
+    service.follower.broken_snapshots = ()
     browser.wait("document.getElementById('trouble').hidden")
     assert browser.complaints() == []
 

@@ -372,7 +372,7 @@ def test_a_full_journal_is_507_and_looking_goes_on(live, open_service, monkeypat
     assert web.post(f"/v1/decisions/{ids[0]}/outcome", {"hit": True})[0] == 200
     web.stop()
     again = open_service()
-    assert again.served.projector.totals.stats.decisions == len(ids)
+    assert again.follower.projector.totals.stats.decisions == len(ids)
     assert len(again.store.events_by_id(ids)) == len(ids)
     assert replay(again.store).same
 

@@ -39,7 +39,7 @@ def test_labels_come_and_go(live, open_service):
         assert [one["what"] for one in client.changes()] == ["add_labels", "disable_labels"]
     web.stop()
     again = open_service()
-    assert set(again.served.projector.totals.settings.disabled) == {"label-0", "label-1"}
+    assert set(again.follower.projector.totals.settings.disabled) == {"label-0", "label-1"}
     assert replayed(again).same
 
 
@@ -116,7 +116,7 @@ def test_two_processes_that_erase_at_the_same_moment_count_the_same(shared, monk
 
     monkeypatch.setattr(one.store, "erase", erase_after_the_other)
     seq = one.call(Erase(ids=["a"]))
-    assert (one.served.n_erased(seq), two.served.n_erased(seq)) == (1, 1)
+    assert (one.follower.n_erased(seq), two.follower.n_erased(seq)) == (1, 1)
 
 
 @both

@@ -70,7 +70,7 @@ def test_metrics_know_trouble(live, open_service):
     learners = {s.labels["learner"] for s in found["superarm_estimated_hit_rate"].samples}
     assert learners == {"set-logit", "set-logit:explore=show"}
     service.upkeep.error, service.upkeep.failures = "snapshot: no", 3
-    service.served.broken_snapshots = (7,)
+    service.follower.broken_snapshots = (7,)
     value = first_values(families(web))
     assert (value["superarm_upkeep_failures"], value["superarm_broken_snapshots"]) == (3, 1)
 
@@ -78,7 +78,7 @@ def test_metrics_know_trouble(live, open_service):
 def test_ready_knows_a_hung_disk(live, open_service, monkeypatch):
     service = open_service()
     web = live(service)
-    service.served.broken_snapshots = (7,)
+    service.follower.broken_snapshots = (7,)
     status, answer = web.get("/ready")
     assert (status, answer["status"]) == (200, "ready")
     assert "snapshots are damaged" in answer["trouble"][0]

@@ -187,11 +187,11 @@ def test_two_roles_as_in_the_docs(database):
         fill(sessions[0], 0, 9)
         sessions[1].call(AddLabels(labels=["more"]))
         erasure = sessions[0].call(Erase(ids=["d1"]))
-        assert sessions[0].served.n_erased(erasure) == 1
+        assert sessions[0].follower.n_erased(erasure) == 1
         assert len(sessions[1].store.processes()) == 2
         for session in sessions:
             session.call(session.upkeep.write_due_events)
-            session.call(lambda session=session: session.served.snapshot())
+            session.call(lambda session=session: session.follower.snapshot())
         with database.connect(name, "serve") as connection:
             for forbidden in (
                 "DELETE FROM superarm.events",

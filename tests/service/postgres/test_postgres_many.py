@@ -241,5 +241,5 @@ def test_a_process_projects_its_own_events_without_reading_them_again(shared, mo
     monkeypatch.undo()
     for service in (mine, other):
         service.call(lambda: None)
-    assert model_bytes(mine.served.projector.learner) == model_bytes(other.served.projector.learner)
+    assert model_bytes(mine.follower.projector.learner) == model_bytes(other.follower.projector.learner)
     sound(shared.url, events=6 if erases else 4)

@@ -165,7 +165,7 @@ def test_settings_of_a_role_that_would_end_statements_are_not_ours(limited):
     url, role, owner = limited
     owner.execute(f"ALTER ROLE {role} SET lock_timeout = '1ms'")
     owner.execute(f"ALTER ROLE {role} SET statement_timeout = '1ms'")
-    with Address(url, patience=7.0).connect() as connection:
+    with Address(url, statement_timeout=7.0).connect() as connection:
         timeouts = [connection.execute(f"SHOW {name}_timeout").fetchone() for name in ("lock", "statement")]
     assert timeouts == [("0",), ("7s",)]
 
@@ -181,7 +181,7 @@ def test_one_connection_is_enough_to_write_and_learn(limited):
         decide(one, "b")
         one.call(OutcomeRequest("a", hit=True))
         assert used == 1
-        assert one.served.projector.totals.stats.learnt == 1
+        assert one.follower.projector.totals.stats.learnt == 1
         assert one.outage is None
     finally:
         owner.execute(f"ALTER ROLE {role} CONNECTION LIMIT -1")

@@ -11,6 +11,7 @@ from random import Random
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
+from superarm._progress import Progress, with_progress
 from superarm._types import JsonObject
 from superarm.data.rows import row_to_json
 from superarm.errors import InvalidInput, Unquoted
@@ -51,20 +52,19 @@ def simulate_users(
     *,
     behaviour: UserBehaviour | None = None,
     token: str | None = None,
-    tick: Callable[[int], object] = lambda _: None,
+    progress: Progress = None,
 ) -> TrafficCounts:
     """Let users request ``decisions`` sets and report their outcomes; returns when all were reported."""
     behaviour, start, lock = behaviour or UserBehaviour(), time.monotonic(), Lock()
     with Client(url, token=token) as client:
         info = client.info()
     id_prefix = f"{info['learner_id']}.{behaviour.seed}"
-    requests = islice(_requests(stream, _labels(info, stream), id_prefix, behaviour.seed), decisions)
+    all_requests = _requests(stream, _labels(info, stream), id_prefix, behaviour.seed)
+    requests = with_progress(islice(all_requests, decisions), progress, decisions, "decisions")
 
     def next_request() -> Request | None:
         with lock:
-            request = next(requests, None)
-            tick(request is not None)
-            return request
+            return next(requests, None)
 
     users = [
         _User(i, Client(url, token=token), behaviour, next_request, Random(f"{behaviour.seed}/{i}"))
@@ -161,7 +161,4 @@ def _labels(info: JsonObject, stream: Stream) -> list[str]:
 def _requests(stream: Stream, labels: list[str], id_prefix: str, seed: int) -> Iterator[Request]:
     rows = ((chunk.rows.row(i), int(chunk.y[i])) for chunk in stream.chunks(seed) for i in chunk.order)
     for number, (row, y) in enumerate(rows):
-        features = row_to_json(row)
-        if isinstance(features, dict):
-            del features["width"]  # which is not part of a request
-        yield f"{id_prefix}.{number}", features, labels[y]
+        yield f"{id_prefix}.{number}", row_to_json(row, width=False), labels[y]

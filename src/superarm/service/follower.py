@@ -32,7 +32,7 @@ from superarm.service.settings import Settings
 log = logging.getLogger("superarm.service")
 
 
-class ServedModel:
+class JournalFollower:
     """The model of a service, and its totals, after the last event that was projected.
 
     Attributes:
@@ -71,13 +71,13 @@ class ServedModel:
             seq, name = self.projector.seq, self.store.name
             reason = f"the events after event {seq} of journal {name} cannot be applied: {error!r}"
             raise JournalDamaged(reason) from error
-        if self.projector.erase_content is not None and self.store.progress(ERASED):
+        if self.projector.erase_content is not None and self.store.stored_number(ERASED):
             self.finish_erasing()
         self.replayed = self.projector.seq - start
         self.store.recheck_missing()
 
     def was_learnt(self, record: DecisionRecord) -> bool | None:
-        """Return whether its outcome or timeout has moved the model; None if it has none that was projected here."""
+        """Return whether a decision's outcome or timeout has moved the model; None if none was projected here."""
         event = record.closed_by
         return None if event is None or event.seq > self.projector.seq else self.projector.was_learnt(record)
 
@@ -133,7 +133,7 @@ class ServedModel:
 
     def _erase(self, erasure: Event) -> None:
         """Erase what an event says, unless another process has; remember a failure to leave nothing."""
-        if erasure.seq > self.store.progress(ERASED):
+        if erasure.seq > self.store.stored_number(ERASED):
             request = erasure_of(erasure)
             self.store.write_snapshot(self.projector.snapshot(self.clock()))
             count = self.store.erase(erasure.seq, request.ids, request.before)
