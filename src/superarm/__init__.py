@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from superarm.label import Labelling as Labelling
     from superarm.learners import *  # noqa: F403
     from superarm.learners.registry import make as make
-    from superarm.native.core import Cursor as Cursor
+    from superarm.native.cursor import Cursor as Cursor
     from superarm.simulation import Trace as Trace
     from superarm.simulation import simulate as simulate
 
@@ -51,7 +51,7 @@ _HOMES = {
         *("SOBA", "SetLogit", "Softmax", "Learner", "PlainLearner", "Scores", "load"),
     ),
     "superarm.learners.registry": ("make",),
-    "superarm.native.core": ("Cursor",),
+    "superarm.native.cursor": ("Cursor",),
     "superarm.simulation": ("Trace", "simulate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

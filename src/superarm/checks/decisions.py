@@ -23,7 +23,7 @@ from superarm.checks.helpers import (
     state_bytes,
 )
 from superarm.errors import InvalidInput
-from superarm.native.core import Cursor
+from superarm.native.cursor import Cursor
 
 
 @check

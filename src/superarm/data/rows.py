@@ -320,7 +320,11 @@ def _sparse(X: Any, owner: str) -> tuple[Array, Array, Array, int]:
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(csr.data, np.float32)
     indices = np.ascontiguousarray(csr.indices, np.int32)
-    return indices, values, np.ascontiguousarray(csr.indptr, np.int64), width
+    starts = np.ascontiguousarray(csr.indptr, np.int64)
+    ends_fit = starts[0] == 0 and starts[-1] == len(indices) == len(values)
+    if not ends_fit or (np.diff(starts) < 0).any():  # compiled code goes by them
+        raise InvalidInput.must("X", owner, "sparse with rows one after the other (indptr)", csr.indptr)
+    return indices, values, starts, width
 
 
 def _dense(X: Any, owner: str, wanted: str) -> Array:

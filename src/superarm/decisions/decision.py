@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import exp, isnan, log, nan
+from math import exp, isfinite, isnan, log, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Decision", "DecisionSets"]
 
 
+ROUNDING = 1e-6  # that a sum of probabilities may be above 1
 FORMAT = 2  # of to_dict; raised when its meaning changes
 
 
@@ -270,6 +271,12 @@ class Decision(DecisionBase):
             sets = DecisionSets(*(tuple(data[name]) for name in DecisionSets._fields))
             eligible = None if data["eligible"] is None else tuple(data["eligible"])
             is_own = data["round"] is not None
+            if is_own and (type(data["round"]) is not int or data["round"] < 0):
+                raise InvalidInput.must("round", "Decision.from_dict", "a round's number", data["round"])
+            log_propensity = nan_if_none(data["log_propensity"])
+            if log_propensity > ROUNDING:
+                got = data["log_propensity"]
+                raise InvalidInput.must("log_propensity", "Decision.from_dict", "at most 0", got)
             check_sets(sets, eligible, data["rule"], "Decision.from_dict", is_own=is_own)
             return cls.from_parts(
                 x=x,
@@ -277,7 +284,7 @@ class Decision(DecisionBase):
                 size=len(sets.labels),
                 eligible=eligible,
                 n_labels=None if data["n_labels"] is None else int(data["n_labels"]),
-                log_propensity=nan_if_none(data["log_propensity"]),
+                log_propensity=log_propensity,
                 rule=data["rule"],
                 round=data["round"],
                 learner=data["learner"],
@@ -331,6 +338,10 @@ def check_sets(
         if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
             raise InvalidInput.must("rule", owner, "a record with the name of a rule", rule)
         is_dilute = rule["name"] == "dilute"
+        values = [value for name, value in rule.items() if name != "order"]
+        numbers = [n for value in values for n in (value if isinstance(value, list) else [value])]
+        if any(isinstance(n, float) and not isfinite(n) for n in numbers):
+            raise InvalidInput.must("rule", owner, "a record of finite numbers", rule)
         if is_dilute:
             check_number("gamma", owner, rule.get("gamma"), 0.0, 1.0)
     if is_own or is_dilute or top:

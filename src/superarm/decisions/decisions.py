@@ -14,7 +14,7 @@ from superarm._extras import require_extra
 from superarm._types import Array
 from superarm.data.labels import LabelVocabulary
 from superarm.data.rows import Row, Rows, as_rows, stack, take_segments
-from superarm.decisions.decision import Decision, DecisionSets, check_sets
+from superarm.decisions.decision import ROUNDING, Decision, DecisionSets, check_sets
 from superarm.errors import InvalidInput, Unquoted
 
 if TYPE_CHECKING:
@@ -277,13 +277,19 @@ class Decisions:
         ):
             rule = json.loads(record or "null")
             check_sets(DecisionSets(shown, drawn, top), eligible, rule, owner, is_own=True)
+        log_propensity = frame["log_propensity"].to_numpy()
+        if (log_propensity > ROUNDING).any():
+            raise InvalidInput.must("log_propensity", owner, "at most 0", float(np.nanmax(log_propensity)))
+        draw_logs = [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()]
+        if not all(np.isfinite(draw_log).all() for draw_log in draw_logs):
+            raise InvalidInput.must("draw_log", owner, "lists of finite numbers", frame["draw_log"])
         return cls(
             rows=_rows(frame),
             draws=DrawnSets.from_lists(
                 sets,
                 [len(cell) for cell in frame["labels"].to_list()],
-                frame["log_propensity"].to_numpy(),
-                [np.array(cell, np.float64) for cell in frame["draw_log"].to_list()],
+                log_propensity,
+                draw_logs,
             ),
             eligible=_eligible(frame, in_frame, owner),
             rule=None,

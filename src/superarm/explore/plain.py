@@ -119,8 +119,6 @@ class PlainRule(Rule):
         if not 0.0 < probability <= 1.0 + 1e-9:
             raise InvalidInput.must("probability", owner, "in (0, 1]", probability)
         draw_log = np.asarray(written, np.float64)
-        if draw_log.ndim != 1 or len(draw_log) > self.log_size(n, m):
-            raise InvalidInput.must(
-                "draw_log", owner, f"at most {self.log_size(n, m)} numbers, as log_size says", written
-            )
+        if draw_log.ndim != 1:
+            raise InvalidInput.must("draw_log", owner, "a list of numbers", written)
         return chosen, top, log(probability), draw_log

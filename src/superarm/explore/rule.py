@@ -25,7 +25,8 @@ from superarm.explore.coverage import Coverage
 from superarm.explore.decide_rows import decide_rows
 from superarm.explore.distributions import SetDistribution
 from superarm.explore.scores import parse_scores
-from superarm.native.core import Cursor, ScoresCore
+from superarm.native.core import ScoresCore
+from superarm.native.cursor import Cursor
 from superarm.native.rule import RuleKernel
 from superarm.parameters import Parametrised, as_bit, check_int, parameters
 

@@ -29,7 +29,7 @@ def parse_scores(owner: str, scores: Any, probabilities: Any, ndim: int) -> Arra
         raise InvalidInput.must(what, owner, wanted, Unquoted(f"shape {s.shape}"))
     if s.ndim != ndim or s.shape[-1] < 2 or not (np.abs(s) <= FLOAT32_MAX).all():
         raise InvalidInput.must(what, owner, "finite, one for each of at least two labels", s)
-    return (s if probabilities is None else log_scores(s, owner)).astype(np.float32)
+    return (s if probabilities is None else log_scores(s, owner)).astype(np.float32, order="C")
 
 
 def log_scores(p: Array, owner: str) -> Array:

@@ -28,7 +28,7 @@ from superarm.journal.projector import ContentErased, Projector
 from superarm.journal.snapshots import model_bytes
 from superarm.journal.store import JournalStore
 from superarm.learners import Learner
-from superarm.native.core import Cursor
+from superarm.native.cursor import Cursor
 
 READ_AHEAD = 2_048  # events that are read ahead: a process may decide with a model that is a moment old
 

@@ -97,11 +97,12 @@ def _eligible_indices(learner: Learner, decision: Decision, sets: Array) -> Arra
     inputs, eligible = learner.inputs, decision._eligible
     if eligible is None:
         known = decision.n_labels  # a stored decision says how many there were
-        if known is None:
-            return inputs.labels_at(decision.round)
-        if known < len(inputs.all_labels) and known <= sets.max():
-            raise FeedbackError.must("n_labels of decision", learner.owner, f"over {sets.max()}", known)
-        return inputs.all_labels[:known]
+        then = inputs.labels_at(decision.round) if known is None else inputs.all_labels[:known]
+        if len(then) < len(inputs.all_labels) and len(then) <= sets.max():
+            raise FeedbackError.must(
+                "labels of decision", learner.owner, "some that there were then", decision
+            )
+        return then
     if decision.vocabulary is not None:
         return eligible  # type: ignore[no-any-return]
     return np.sort(learner.vocabulary.encode(eligible, "decision", learner.owner))

@@ -12,7 +12,8 @@ from superarm.data.labels import Label
 from superarm.data.rows import Layout
 from superarm.decisions import Decision
 from superarm.learners.locking import takes_turns
-from superarm.native.core import Core, Cursor
+from superarm.native.core import Core
+from superarm.native.cursor import Cursor
 from superarm.native.plain_core import PlainCore
 from superarm.native.plain_rule import PlainRuleKernel
 from superarm.native.rule import RuleKernel

@@ -18,7 +18,7 @@ from superarm.learners import failures
 from superarm.learners.cores import core_for_cursor, rollback_inputs
 from superarm.learners.locking import takes_turns
 from superarm.native import loops
-from superarm.native.core import Cursor
+from superarm.native.cursor import Cursor
 
 if TYPE_CHECKING:
     from superarm.learners.learner import Learner

@@ -233,8 +233,12 @@ class LearnerInputs:
             isinstance(signed_sizes, np.ndarray)
             and (signed_sizes.dtype, signed_sizes.shape) == (np.intp, order.shape)
             and signed_sizes.flags.carray
+            and not np.may_share_memory(signed_sizes, y)
+            and not np.may_share_memory(signed_sizes, order)
         ):
-            raise self.invalid("signed_sizes", f"a writable array of {len(order)} intp numbers", signed_sizes)
+            raise self.invalid(
+                "signed_sizes", f"a writable array of {len(order)} intp numbers of its own", signed_sizes
+            )
         return y, order
 
     # ------------------------------------------------------------ rows with names

@@ -2,8 +2,7 @@
 
 Its parts are ``inputs`` (inputs.py), what rows and labels mean; ``rule`` (superarm.explore), how sets are chosen; and
 ``core`` (superarm.native), the algorithm and the rule in compiled code, and the answered rounds. How each call works
-is in cores.py, deciding.py, answers.py, batch_answers.py, predictions.py and model_files.py; calls of several threads
-take turns (locking.py).
+is in cores.py, deciding.py, answers.py, batch_answers.py, predictions.py and model_files.py (threads: locking.py).
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ from superarm.learners import (
 from superarm.learners.inputs import LearnerInputs
 from superarm.native.answered_rounds import AnsweredRounds
 from superarm.native.call_lock import CallLock
-from superarm.native.core import NOT_FAST, Core, Cursor
+from superarm.native.core import NOT_FAST, Core
+from superarm.native.cursor import Cursor
 from superarm.parameters import Parametrised, check_int, check_parameters
 
 OWN_SETS = "its update needs its own top set of set_size labels, or the way in which its sets are drawn"

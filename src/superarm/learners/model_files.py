@@ -157,7 +157,8 @@ def _make(cls: type[AnyLearner], header: dict[str, Any]) -> AnyLearner:
     inputs.columns = None if header["columns"] is None else Columns.from_dict(header["columns"])
     if header["layout"] is not None:
         layout = Layout(*header["layout"])
-        if inputs.n_features not in (None, layout.n_features):
+        fits = inputs.n_features in (None, layout.n_features) and 0 <= layout.n_markable <= layout.n_dense
+        if not fits:
             raise ValueError("layout")
         inputs.set_layout(layout)
     return learner

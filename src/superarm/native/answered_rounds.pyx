@@ -33,6 +33,11 @@ cdef class AnsweredRounds:
         """How many rounds have been answered."""
         return self.start + int.from_bytes(self.bits, "little").bit_count()
 
+    cpdef make_room(self, int64_t round):
+        """Take the memory that ``add`` needs, which may fail, before anything is learnt."""
+        if round >= self.start:
+            self._extend(round - self.start)
+
     cpdef add(self, int64_t round):
         """Mark a round as answered."""
         cdef int64_t at = round - self.start

@@ -1,5 +1,6 @@
 """The lock of a learner: its calls take turns, as compiled loops work on the learner's own arrays without the GIL."""
 
+from os import getpid
 from threading import RLock
 
 
@@ -10,9 +11,11 @@ cdef class CallLock:
     """
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.lock, self.pid = RLock(), getpid()
 
     def __enter__(self) -> None:
+        if self.pid != getpid():  # a forked process: the thread that held it is not in it
+            self.lock, self.pid, self.depth = RLock(), getpid(), 0
         self.lock.acquire()
         self.depth += 1
 

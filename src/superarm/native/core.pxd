@@ -2,18 +2,13 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from superarm.native.answered_rounds cimport AnsweredRounds
 from superarm.native.call_lock cimport CallLock
+from superarm.native.cursor cimport Cursor
 from superarm.native.linear cimport Weights
 from superarm.native.rows cimport RowBlock
 from superarm.native.rule cimport RuleKernel
 from superarm.native.scaling cimport Scaling
 from superarm.native.stage cimport Stage
 from superarm.native.types cimport Answer, Draw, DrawContext, Round, Row, ScaledRow
-
-
-cdef class Cursor:
-    cdef public int64_t round
-    cdef readonly object draw_state  # an array
-    cdef double* draw_state_data
 
 
 cdef class DecisionBase:
@@ -71,6 +66,7 @@ cdef class Core(Stage):
     cpdef prepare(self, Py_ssize_t n, Py_ssize_t m)
 
     cpdef raise_pending(self)
+    cdef bint is_prepared(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil
 
     # ---- the two steps

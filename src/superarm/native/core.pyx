@@ -27,36 +27,6 @@ cpdef enum:  # why a step was not made; 0: it was
     UPDATE_REFUSED = 2
 
 
-cdef class Cursor:
-    """The position of a learner: its next round, and the part of its rule's state that deciding moves.
-
-    Args:
-        round: the next round.
-        draw_state: what deciding moves in the rule.
-    """
-
-    def __init__(self, int64_t round, draw_state=()):
-        self.round = round
-        self.draw_state = np.array(draw_state, np.float64)
-        self.draw_state_data = double_data(self.draw_state)
-
-    @staticmethod
-    def of(RuleKernel kernel, int64_t round) -> Cursor:
-        """Return the position of a learner with this ``kernel`` at a ``round``."""
-        cdef Cursor cursor = Cursor(round, np.zeros(kernel.n_draw_state))
-        memcpy(cursor.draw_state_data, kernel.draw_state, kernel.n_draw_state * sizeof(double))
-        return cursor
-
-    def __eq__(self, other):
-        return isinstance(other, Cursor) and repr(self) == repr(other)
-
-    def __repr__(self):
-        return f"Cursor(round={self.round}, draw_state={self.draw_state.tolist()})"
-
-    def __reduce__(self):
-        return Cursor, (self.round, self.draw_state)
-
-
 cdef class DecisionBase:
     pass
 
@@ -181,18 +151,21 @@ cdef class Core(Stage):
         self.kernel.on_feedback(round.draw_log, round.n_log, answer)
         return 0
 
+    cdef bint is_prepared(self, Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+        return n == self.prepared_n and m == self.prepared_m
+
     cdef int ensure_prepared(self, Py_ssize_t n, Py_ssize_t m) except -1 nogil:
-        """Make sure that tables and scratch arrays serve sets of m out of n labels."""
+        """Make sure that tables and scratch arrays serve sets of m out of n labels. (It may run Python: not lock-free.)"""
         cdef Py_ssize_t capacity
-        if n == self.prepared_n and m == self.prepared_m:
+        if self.is_prepared(n, m):
             return 0
         with gil:
             self.kernel.prepare(n, m)
             self.prepare(n, m)
-            self.prepared_n, self.prepared_m = n, m
             capacity = self.kernel.log_size(n, m)
             if capacity > self.draw_log_capacity:
                 self.draw_log, self.draw_log_capacity = self.scratch_doubles("draw_log", capacity), capacity
+            self.prepared_n, self.prepared_m = n, m
         return 0
 
     # ------------------------------------------------------------ one decision
@@ -211,6 +184,8 @@ cdef class Core(Stage):
         if self.lock is None or self.lock.depth or not np.PyArray_CheckExact(x) or np.PyArray_TYPE(x) != np.NPY_FLOAT32:
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
+            return None
+        if not self.is_prepared(np.PyArray_DIM(self.showable, 0), self.set_size):
             return None
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
@@ -255,6 +230,7 @@ cdef class Core(Stage):
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
         write_sets(self.s, draw, intp_data(sets))
         cdef DecisionBase decision = <DecisionBase>self.decision_class.__new__(self.decision_class)
+        _freeze(row)
         decision.x, decision.row = x, row
         decision.sets, decision.size = sets, draw.size
         decision._eligible = None if eligible is self.all_labels else eligible
@@ -311,6 +287,8 @@ cdef class Core(Stage):
         if type(own.row) is not np.ndarray or own.round >= self.round or self.answered.has(own.round):
             return NOT_FAST
         eligible = self.all_labels if own._eligible is None else own._eligible
+        if not self.is_prepared(np.PyArray_DIM(eligible, 0), own.size):
+            return NOT_FAST
         return self.update(own, own.row, eligible, own.sets, own.draw_log, hit, -1, None)
 
     def update(
@@ -347,6 +325,8 @@ cdef class Core(Stage):
         self.ensure_prepared(round.n, size)
         cdef bint scores_ready = decision is self.last_decision and decision.row is row
         self.last_decision = None
+        if not round.given:
+            self.answered.make_room(decision.round)
         cdef int status = self.learn_step(&round, &answer, scores_ready)
         if status == 0 and round.given:
             decision.learnt_by = (*decision.learnt_by, self.id)
@@ -367,6 +347,12 @@ cdef class Core(Stage):
                 self.scaling.scale(&row, &self.scaled_row)
                 self.score(&self.scaled_row, s + i * self.k)
         self.raise_pending()
+
+
+cdef _freeze(row):
+    """Let nobody write to a row from which is learnt later, without another look."""
+    for part in (row,) if type(row) is np.ndarray else (row.dense, row.indices, row.values):
+        np.PyArray_CLEARFLAGS(part, np.NPY_ARRAY_WRITEABLE)
 
 
 cdef class LinearCore(Core):

@@ -8,7 +8,8 @@ from libc.stdint cimport int64_t
 cimport numpy as np
 
 from superarm.native.arrays cimport GrowingArray, double_data, int64_data, intp_data
-from superarm.native.core cimport Core, Cursor
+from superarm.native.core cimport Core
+from superarm.native.cursor cimport Cursor
 from superarm.native.ranking cimport contains, write_sets
 from superarm.native.rows cimport RowBlock
 from superarm.native.types cimport Answer, Draw, DrawContext, Round, Row

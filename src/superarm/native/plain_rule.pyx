@@ -8,6 +8,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from superarm.errors import InvalidInput
+
 from superarm.native.arrays cimport double_data, float_data
 from superarm.native.rule cimport RuleKernel
 from superarm.native.types cimport Answer, Draw, DrawContext
@@ -59,6 +61,9 @@ cdef class PlainRuleKernel(RuleKernel):
             scores, context.m, self.seed, context.round, _array(context.draw_state, self.n_draw_state),
             self.memory,
         )
+        if len(log) > self.max_log:
+            wanted = f"at most {self.max_log} numbers, as log_size said"
+            raise InvalidInput.must("draw_log", f"{type(self.rule).__name__}.choose", wanted, log)
         for i in range(len(shown)):
             draw.drawn[i] = shown[i]
         for i in range(len(top)):

@@ -55,6 +55,8 @@ cdef extern from "kernels.h":
     const float HUGE_NUMBER
 
 cdef float MAX_FLOAT = 3.402823466e38
+# of rows of length 1: what is made of other ones, in single precision, may be infinite
+cdef double SMALLEST_NORM = 1e-30, LARGEST_NORM = 1e30
 cdef float FAST_RATE = 0.016
 cdef enum:
     N_FIRST = 16
@@ -119,11 +121,11 @@ cdef class UnitScaling(Scaling):
                 wide += <double>row.dense[i] * <double>row.dense[i]
             for i in range(row.n):
                 wide += <double>row.values[i] * <double>row.values[i]
-            if wide == 0.0:
+            if wide < SMALLEST_NORM * SMALLEST_NORM:  # as a row of zeros: a step by it would be infinite
                 squared_norm = 0.0
             else:
                 factor = <float>(1.0 / sqrt(wide))
-                if not (0.0 < factor <= MAX_FLOAT):
+                if not sqrt(wide) <= LARGEST_NORM:
                     squared_norm = INFINITY
         x.dense, x.d = row.dense, row.d
         x.factor = factor

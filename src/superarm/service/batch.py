@@ -42,7 +42,7 @@ from superarm.service.requests import (
 from superarm.service.views import decision_response, recorded_outcome
 
 if TYPE_CHECKING:
-    from superarm.native.core import Cursor
+    from superarm.native.cursor import Cursor
     from superarm.service.service import Service
 
 MAX_CLOCK_SKEW = 60.0  # seconds, between machines
