@@ -85,6 +85,8 @@ def test_a_persons_answers_can_be_left_out() -> None:
     job.exclude_person("bob")
     assert job.progress().labelled == 5
     assert job.ask("bob") is job.undo("bob") is None
+    with pytest.raises(InvalidInput, match="must be one whose answers count, got bob, excluded already"):
+        job.exclude_person("bob")
     job.include_person("bob")
     assert job.progress().labelled == 10
     with pytest.raises(

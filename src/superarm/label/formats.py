@@ -24,6 +24,7 @@ from superarm._types import Cell, JsonObject
 from superarm.errors import InvalidInput, at_row
 from superarm.journal.events import AnswerBody
 from superarm.label.names import TABLE_AS_PERSON, check_label, check_person
+from superarm.learners.locking import takes_turns
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -284,6 +285,7 @@ def _answer_task(values: JsonObject, answer: JsonObject) -> JsonObject:
     return answer | {"row": values, "meta": {"source": SOURCE, "row": answer["row"]}}
 
 
+@takes_turns
 def _people_answers(job: Labelling) -> list[JsonObject]:
     """Return people's answers that count, oldest first, in the names that labels have now."""
     state, names = job.state, job.state.label_set.names

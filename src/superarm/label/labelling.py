@@ -28,6 +28,7 @@ from superarm.label.names import (
 from superarm.label.question import OpenQuestions, Question, Reply, choose_labels
 from superarm.label.results import LabellingResults
 from superarm.label.rows_to_label import RowsToLabel
+from superarm.learners.locking import takes_turns
 
 
 class Labelling(LabellingResults):
@@ -74,7 +75,7 @@ class Labelling(LabellingResults):
         seed: int | None = None,
         read_only: bool = False,
     ) -> None:
-        self.journal = _open_journal(journal, read_only)
+        self.journal = LabellingJournal.of(journal, read_only)
         try:
             column = labels if isinstance(labels, str) else None
             if not isinstance(rows, RowsToLabel):
@@ -96,7 +97,7 @@ class Labelling(LabellingResults):
             if not self.journal.read_only:
                 self._add_labels_of_table(names or ())
         except BaseException:
-            self.close()
+            self.journal.close()
             raise
 
     @classmethod
@@ -115,7 +116,7 @@ class Labelling(LabellingResults):
                 where they were.
             read_only: write nothing to the journal, which others may be using.
         """
-        opened = _open_journal(journal, read_only)
+        opened = LabellingJournal.of(journal, read_only)
         try:
             return cls(opened.find_rows(rows), journal=opened)
         except BaseException:
@@ -147,6 +148,7 @@ class Labelling(LabellingResults):
 
     # ------------------------------------------------------------ asking
 
+    @takes_turns
     def ask(self, by: str = "") -> Question | None:
         """Return the next question for ``by``; None when enough labels are right, or all rows are with others."""
         check_person(by)
@@ -188,6 +190,7 @@ class Labelling(LabellingResults):
 
     # ------------------------------------------------------------ answering
 
+    @takes_turns
     def answer(
         self,
         question: Question | str,
@@ -215,6 +218,7 @@ class Labelling(LabellingResults):
             )
         self._reply(question, Reply(None if label is None else self._name_of(label), none, yes), by)
 
+    @takes_turns
     def skip(self, question: Question | str, by: str = "") -> None:
         """Leave a ``question`` (or its id) that ``by`` was asked unanswered; its row comes again at the end."""
         self._reply(question, Reply(), by)
@@ -234,6 +238,7 @@ class Labelling(LabellingResults):
         self._keep_answers([(self._item_of(opened.row), body)])
         self._open_questions.close(by, reply)
 
+    @takes_turns
     def undo(self, by: str = "") -> Question | None:
         """Take back the last answer of ``by``, a final label included, and ask again; None if none of theirs counts."""
         self._catch_up()
@@ -247,6 +252,7 @@ class Labelling(LabellingResults):
         self._open_questions.take_back(by, int(self.rows.first_row[item]))
         return self._ask_about(item, by, audit=False)
 
+    @takes_turns
     def set_final_label(self, row: int, label: Label, by: str = "") -> None:
         """Set the label of a row, whatever was answered before.
 
@@ -258,6 +264,7 @@ class Labelling(LabellingResults):
         body = AnswerBody(by=check_person(by), label=self._check_live(label), hit=True, final=True)
         self._keep_answers([(self._item_of(row), body)])
 
+    @takes_turns
     def add_answers(self, answers: Iterable[tuple[int, AnswerBody]], *, may_repeat: bool = False) -> int:
         """Add answers about rows, and return how many of them are new: an answer counts once for each person.
 
@@ -304,29 +311,39 @@ class Labelling(LabellingResults):
 
     # ------------------------------------------------------------ labels and people
 
+    @takes_turns
     def add_label(self, name: str, by: str = "") -> None:
         """Add a label ``name``; one that was disabled comes back with its answers. ``by``: who says so."""
         self._change("add label", by, label=self._check_new(name))
 
+    @takes_turns
     def rename_label(self, old: str, new: str, by: str = "") -> None:
         """Call the label ``old`` by the name ``new``. ``by``: who says so."""
         self._change("rename label", by, label=self._check_live(old), to=self._check_new(new))
 
+    @takes_turns
     def merge_labels(self, old: str, into: str, by: str = "") -> None:
         """Let the label ``old`` become ``into``: all its rows are the other's. ``by``: who says so."""
         if old == into:
             raise InvalidInput.must("label", OWNER, "two different ones", old)
         self._change("merge label", by, label=self._check_removable(old), to=self._check_live(into))
 
+    @takes_turns
     def disable_label(self, name: str, by: str = "") -> None:
         """Let the label ``name`` not be given any more; its rows are asked about again. ``by``: who says so."""
         self._change("disable label", by, label=self._check_removable(name))
 
+    @takes_turns
     def exclude_person(self, person: str, by: str = "") -> None:
         """Let the answers of ``person`` not count any more. ``by``: who says so."""
         check_known_person(person, self.state.people(), "person", OWNER)
+        if person in self.state.excluded_people:
+            raise InvalidInput.must(
+                "person", OWNER, "one whose answers count", Unquoted(f"{person}, excluded already")
+            )
         self._change("exclude person", by, person=person)
 
+    @takes_turns
     def include_person(self, person: str, by: str = "") -> None:
         """Let the answers of ``person`` count again. ``by``: who says so."""
         check_known_person(person, self.state.excluded_people, "person", OWNER, "nobody is excluded")
@@ -368,6 +385,7 @@ class Labelling(LabellingResults):
 
         return label_here(self, by)
 
+    @takes_turns
     def close(self) -> None:
         """Close the journal."""
         self.journal.close()
@@ -380,9 +398,3 @@ class Labelling(LabellingResults):
 
     def __repr__(self) -> str:
         return f"Labelling({self.rows.name!r}: {self.progress()})"
-
-
-def _open_journal(journal: LabellingJournal | str | Path | None, read_only: bool) -> LabellingJournal:
-    if isinstance(journal, LabellingJournal):
-        return journal
-    return LabellingJournal(journal, read_only=read_only)

@@ -129,6 +129,11 @@ class LabellingJournal:
         elif read_only:
             raise InvalidInput(f"no such journal: {where}")
 
+    @classmethod
+    def of(cls, journal: LabellingJournal | str | Path | None, read_only: bool) -> LabellingJournal:
+        """Return a journal as it is, or the one that is somewhere."""
+        return journal if isinstance(journal, cls) else cls(journal, read_only=read_only)
+
     def _open(self, where: str | Path) -> None:
         """Open the store; to write it, as the only process: one serves all people."""
         self.store = open_store(where, read_only=self.read_only)

@@ -11,6 +11,7 @@ import numpy as np
 from superarm._types import Array, Cell
 from superarm.errors import FeedbackError
 from superarm.label.names import OWNER
+from superarm.learners.locking import takes_turns
 
 if TYPE_CHECKING:
     from superarm.label.labelling import Labelling
@@ -60,6 +61,7 @@ def choose_labels(belief: Array, showable: Array, max_labels: int, yes_no: bool)
     return candidates[: int(np.abs(np.cumsum(belief[candidates]) - 0.5).argmin()) + 1]
 
 
+@takes_turns
 def word_weights(job: Labelling, question: Question) -> dict[str, list[tuple[str, float]]]:
     """Return by how much each of the first words of a row's texts raises the log-probability of the best label.
 
@@ -106,6 +108,7 @@ class OpenQuestions:
         self._asked_at: dict[str, float] = {}
         self._timed_out: dict[str, str] = {}  # the ids of questions that were given to others
         self._last_reply: dict[str, tuple[str, Reply]] = {}  # with the id of the question
+        self._asked_ids: set[str] = set()  # of all that were ever asked here
 
     def add(self, by: str, question: Question) -> None:
         """Add the question that a person is asked; who was asked about its row too long ago is not any more."""
@@ -113,6 +116,7 @@ class OpenQuestions:
             if other.row == question.row and who != by:
                 self._timed_out[who] = self._questions.pop(who).id
         self._questions[by], self._asked_at[by] = question, time.monotonic()
+        self._asked_ids.add(question.id)
 
     def get(self, by: str) -> Question | None:
         """Return the open question of a person, which waits anew."""
@@ -135,12 +139,19 @@ class OpenQuestions:
             return None
         asked = next((who for who, other in self._questions.items() if other.id == id_), None)
         if asked is not None:
-            problem = f"it is somebody else's, asked {f'of {asked}' if asked else 'without a name'}"
-            raise FeedbackError(f"question {id_} is not open here: {problem}; ask again, by ask(by={by!r})")
-        problem = "it was answered before, taken back, or is somebody else's"
-        if self._timed_out.get(by) == id_:
-            problem = f"it timed out after {QUESTION_TIMEOUT / 60:g} minutes, and somebody else was asked"
-        raise FeedbackError(f"question {id_} is not open here: {problem}; ask again")
+            whose = f"of {asked}" if asked else "without a name"
+            problem = f"the question is somebody else's, asked {whose}; ask again, by ask(by={by!r})"
+        elif self._timed_out.get(by) == id_:
+            minutes = f"{QUESTION_TIMEOUT / 60:g} minutes"
+            problem = f"the question timed out after {minutes}, and somebody else was asked; ask again"
+        elif id_ in self._asked_ids:
+            problem = "the question was answered before, taken back, or is somebody else's; ask again"
+        else:
+            problem = (
+                "its question was not asked since this labelling was opened (the program was started again?)"
+            )
+            problem += "; if the row has no answer yet, it is asked anew"
+        raise FeedbackError(f"this reply did not count: {problem}")
 
     def rows(self) -> list[int]:
         """Return the rows that somebody was asked about, but for those that may be given to others by now."""

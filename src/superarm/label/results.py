@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from superarm.label.planner import MAX_WRONG_AT_1, QuestionPlanner
 from superarm.label.rows_to_label import RowsToLabel
 from superarm.label.state import LabellingState
 from superarm.learners import SetLogit
+from superarm.learners.locking import takes_turns
 
 SECOND_OPINIONS = "second_opinion_share=, on the command line --second-opinion-share"
 FIRST_CLICKS = 50  # before anything is estimated
@@ -114,16 +116,19 @@ class LabellingResults:
     """
 
     def __init__(self, rows: RowsToLabel, settings: LabellingSettings) -> None:
+        self.lock = RLock()  # (learners/locking.py)
         self.rows, self.settings = rows, settings
         self.state = LabellingState(rows, settings)
         self.estimator = ErrorEstimator(self.state)
         self.planner = QuestionPlanner(self.state, self.estimator)
 
     @property
+    @takes_turns
     def label_names(self) -> list[str]:
         """The labels that may be given."""
         return self.state.label_set.live_names()
 
+    @takes_turns
     def progress(self) -> LabellingProgress:
         """Return how far the work has come."""
         state, rows_per_item = self.state, self.rows.rows_per_item
@@ -178,6 +183,7 @@ class LabellingResults:
         clicks = clicks_for(items) + second_opinions
         return max(1, round(clicks)) if clicks > 0.0 else None
 
+    @takes_turns
     def people(self) -> dict[str, dict[str, float]]:
         """Return the clicks of each person, and wrong_rate, the estimated share of them that are wrong."""
         return {
@@ -186,6 +192,7 @@ class LabellingResults:
             if clicks
         }
 
+    @takes_turns
     def curve(self, points: int = CURVE_POINTS) -> list[tuple[int, float]]:
         """Return (clicks so far, clicks a row) for parts of the work with as many rows each."""
         clicks = self.state.clicks[self.state.items_ever_done()]
@@ -196,6 +203,7 @@ class LabellingResults:
         ends = np.cumsum([part.sum() for part in parts])
         return [(int(end), round(float(part.mean()), 4)) for end, part in zip(ends, parts, strict=True)]
 
+    @takes_turns
     def results(self) -> list[JsonObject]:
         """Return for each row of the table: row, label (None: none yet), belief, clicks, how it was found, by whom."""
         if self.settings.target >= 1.0:  # else the scores are those that progress() counts
@@ -230,6 +238,7 @@ class LabellingResults:
 
         return polars.DataFrame(self.results())
 
+    @takes_turns
     def disagreements(self) -> list[JsonObject]:
         """Return the rows about which not all answers can be true: row, values, label, answers (by, labels, hit, …)."""
         state, names = self.state, self.state.label_set.names
@@ -244,6 +253,7 @@ class LabellingResults:
             conflicts.append(conflict | {"answers": [answer.to_dict(names) for answer in table.answers]})
         return conflicts
 
+    @takes_turns
     def model(self, passes: int = 3) -> SetLogit:
         """Return a new learner that was taught with all labels that there are, in several passes; its set size is 1."""
         results = self.results()
