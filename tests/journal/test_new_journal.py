@@ -14,13 +14,18 @@ from superarm.service import Service
 from superarm.service.requests import DecisionRequest, context_bytes
 
 
-def test_a_journal_remembers_what_it_was_made_for(drive):
+def test_a_journal_remembers_what_it_was_made_for(drive, tmp_path):
     drive().close()
     driver = drive()
     assert driver.labels == tuple(LABELS)
     driver.close()
+    wanted = r"labels .* left out or the 6 labels \(number 1: 'label-0'\), which .* made for, got 2 \(number 1: 'x'\)"
+    with pytest.raises(JournalMismatch, match=wanted):
+        drive(labels=["x", "y"])
+    with pytest.raises(InvalidInput, match=r"labels of superarm serve must be names .* on one line, got"):
+        drive("new.db", labels=["x", "y\nz"])
+    assert not (tmp_path / "new.db").exists()
     for wrong in (
-        {"labels": ["x", "y"]},
         {"n_features": 9},
         {"set_size": 3},
         {"learner": "mc-dbf"},
@@ -31,7 +36,7 @@ def test_a_journal_remembers_what_it_was_made_for(drive):
 
 
 def test_the_size_of_a_database_is_not_ours_to_limit():
-    wanted = "--max-journal-mb of superarm serve must be left out: the size of a database is limited by the"
+    wanted = "^max_journal_mb of superarm serve must be left out: the size of a database is limited by the"
     with pytest.raises(InvalidInput, match=wanted):
         Service.open("postgresql://serve@no-such-host/arms", labels=LABELS, max_journal_mb=10)
 
@@ -140,7 +145,7 @@ def test_labels_that_are_numbers_become_names(drive, tmp_path):
     ]
     names = ["0", "1", "2", "3"]
     assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
-    with pytest.raises(JournalMismatch, match=r"left out or \['0', '1', '2', '3'\], which"):
+    with pytest.raises(JournalMismatch, match=r"left out or the 4 labels \(number 1: '0'\), which"):
         drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
 
 

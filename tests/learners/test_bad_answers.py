@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,19 @@ def test_a_draw_log_that_is_cut_short_moves_no_promise() -> None:
     assert learner.coverage is not None
     assert learner.coverage.answers == 0.0
     assert learner.core.state()["rule.targets"].tolist()[1:3] == [0.0, 0.0]
+
+
+def test_a_decision_after_the_last_save_is_named_so(tmp_path: Path) -> None:
+    learner = sa.SetLogit(n_labels=3, n_features=2)
+    learner.decide([1.0, 0.0])
+    learner.save(tmp_path / "m.npz")
+    late, copy = learner.decide_many(np.ones((2, 2))), sa.load(tmp_path / "m.npz")
+    message = "must be made before this model was saved, got round 2; the model is at round 1"
+    for decisions in (late, list(late)):
+        with pytest.raises(FeedbackError, match=message):
+            copy.update_many(decisions, [None, True])
+    copy.decide([1.0, 0.0])
+    assert copy.update(late[0], hit=True) is None  # as docs/how-to.md warns: the round was used twice
 
 
 # ---------------------------------------------------------------- a rule that was replaced

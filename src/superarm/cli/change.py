@@ -45,10 +45,10 @@ def _change(context: Context, method: str, *arguments: Any, **options: Any) -> N
     shown, disabled = len(result["labels"]) - len(result["disabled"]), len(result["disabled"])
     parts = {
         f"{result['what']}: event {result['seq']:,}": True,
-        f"{shown} labels shown": True,
-        f"{disabled} disabled": disabled > 0,
+        f"{shown:,} labels shown": True,
+        f"{disabled:,} disabled": disabled > 0,
         "learning is frozen": result["frozen"],
-        f"{result['erased']:,} decisions erased": result["what"] == "erase",
+        f"{result['erased']:,} decision{'s' * (result['erased'] != 1)} erased": result["what"] == "erase",
         "not finished: some of it is still on the disk; the service tries again": not result["finished"],
     }
     print("; ".join(text for text, applies in parts.items() if applies))

@@ -233,7 +233,7 @@ def verify(
 def _print_verification(result: VerifyResult, seconds: float) -> None:
     print(f"{result.events:,} events, {result.snapshots} snapshots: {seconds:.1f} s")
     if result.erased:
-        print(f"features and context of {result.erased:,} decisions were erased")
+        print(f"features and context of {result.erased:,} decision{'s' * (result.erased != 1)} erased")
     for warning in result.warnings:
         print(f"warning: {warning}")
     for problem in result.problems:
@@ -287,7 +287,7 @@ def erase(
     if as_json:
         print_json({"journal": journal, "erased": count, "finished": problem is None})
     else:
-        print(f"features and context of {count:,} decisions erased")
+        print(f"features and context of {count:,} decision{'s' * (count != 1)} erased")
     if problem is not None:
         print(f"superarm: not finished: {problem}; the next start goes on", file=sys.stderr)
         sys.exit(1)

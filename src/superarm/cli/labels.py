@@ -152,7 +152,8 @@ def change(
     if erase is not None:
         from superarm.label.erase import erase_person
 
-        print_note(f"{erase_person(journal, erase):,} answers of {erase} erased")
+        count = erase_person(journal, erase)
+        print_note(f"{count:,} answer{'s' * (count != 1)} of {erase} erased")
         return
     with _open_labelling(LabellingJournal(journal), rows) as job:
         if add is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from superarm.errors import InvalidInput, Unquoted
 from superarm.parameters import check_int
 
 Label = Any  # an int, or a name if there are names
+MAX_NAME = 1_000  # characters of a label or a person; the page of `superarm label` has the same limit
+LINE_BREAKERS = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
 
 
 def to_label(value: Cell) -> Label | None:
@@ -127,7 +130,7 @@ class LabelVocabulary:
         if labels is None:
             return cls(check_int("n_labels", owner, n_labels, 2), owner)
         check_ordered(labels, owner)
-        named = cls(_as_list(labels, "labels", owner, "a list of names"), owner)
+        named = cls(as_list(labels, "labels", owner, "a list of names"), owner)
         if n_labels not in (None, named.count):
             raise InvalidInput.must("n_labels", owner, f"left out or {named.count}, as labels has", n_labels)
         if named.count < 2:
@@ -148,7 +151,7 @@ class LabelVocabulary:
 
     def indices(self, labels: Iterable[Label], parameter: str, owner: str) -> list[int]:
         """Return the indices of distinct labels; anything else is refused."""
-        given = _as_list(labels, parameter, owner, "a list of labels")
+        given = as_list(labels, parameter, owner, "a list of labels")
         known, index = self._index, self.index
         indices: list[Any] = [known.get(label) if type(label) is str else index(label) for label in given]
         if None in indices:
@@ -198,7 +201,7 @@ class LabelVocabulary:
         if self.names is None:
             return LabelVocabulary(self.count + check_int("labels", owner, labels, 1), owner)
         check_ordered(labels, owner)
-        return LabelVocabulary([*self.names, *_as_list(labels, "labels", owner, "a list of names")], owner)
+        return LabelVocabulary([*self.names, *as_list(labels, "labels", owner, "a list of names")], owner)
 
 
 def _whole_or_as_is(value: Any) -> Any:
@@ -207,14 +210,29 @@ def _whole_or_as_is(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def is_single_line(name: str) -> bool:
+    """Return whether a name is short enough, and on one line."""
+    return len(name) <= MAX_NAME and not any(category(letter) in LINE_BREAKERS for letter in name)
+
+
+def check_single_lines(names: Iterable[str], owner: str) -> None:
+    """Refuse new labels that would break the lines of files and pages; there may be such from before."""
+    for name in names:
+        if not is_single_line(name):
+            wanted = f"names of at most {MAX_NAME:,} characters on one line"
+            raise InvalidInput.must("labels", owner, wanted, name)
+
+
 def check_ordered(labels: object, owner: str) -> None:
-    """Refuse labels in a Python set: its order, and so every draw, would differ in the next process."""
+    """Refuse a text, which has letters, and a Python set, whose order and so every draw differs in the next process."""
+    if isinstance(labels, str):
+        raise InvalidInput.must("labels", owner, "a list of names", labels)
     if isinstance(labels, set | frozenset):
         got = Unquoted(f"a {type(labels).__name__}, which has none")
         raise InvalidInput.must("labels", owner, "in an order, as in a list (sorted(labels) gives one)", got)
 
 
-def _as_list(labels: Any, parameter: str, owner: str, wanted: str) -> list[Label]:
+def as_list(labels: Any, parameter: str, owner: str, wanted: str) -> list[Label]:
     """Return labels as a list; a text, which has letters, or a single label is refused."""
     if type(labels) is not tuple and (isinstance(labels, str) or not isinstance(labels, Iterable)):
         raise InvalidInput.must(parameter, owner, wanted, labels)

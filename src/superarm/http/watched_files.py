@@ -61,7 +61,7 @@ class WatchedFiles:
             log.info(f"{self._content} read")
         except (InvalidInput, OSError) as error:
             if str(error) != self.problem:
-                log.error(f"{self._content} refused", extra={"reason": str(error)})
+                log.error(f"{self._content} refused: {error}", extra={"reason": str(error)})
             self._stamps, self.problem = None, str(error)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta, MsgspecError, Struct, convert, to_builtins
 
 from superarm._types import JsonObject
+from superarm.data.labels import MAX_NAME
 from superarm.decisions.ids import ID_PATTERN
 from superarm.errors import InvalidInput
 from superarm.journal.errors import JournalDamaged
@@ -19,10 +20,9 @@ from superarm.journal.snapshots import learner_from_bytes
 from superarm.journal.store import JournalStore
 from superarm.learners import Learner
 
-MAX_LABEL_LENGTH = 1_000
 EXPLORE_PARAMS = ("explore", "uniform")  # what `SetExplore` sets
 
-Labels = Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_LABEL_LENGTH)]], Meta(min_length=1)]
+Labels = Annotated[list[Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]], Meta(min_length=1)]
 Ids = Annotated[list[Annotated[str, Meta(pattern=ID_PATTERN)]], Meta(min_length=1)]
 
 
@@ -184,6 +184,6 @@ def _body_as(kind: Any, event: Event) -> Any:
 
 
 def _check_labels(labels: list[str]) -> None:
-    lengths_fit = all(0 < len(label) <= MAX_LABEL_LENGTH for label in labels)
+    lengths_fit = all(0 < len(label) <= MAX_NAME for label in labels)
     if not labels or not lengths_fit or len(set(labels)) != len(labels):
         raise InvalidInput.must("labels", "change", "distinct names, at least one", labels)

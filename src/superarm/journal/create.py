@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from superarm._types import JsonObject
 from superarm.data.columns import Columns
-from superarm.data.labels import LabelVocabulary
+from superarm.data.labels import LabelVocabulary, check_single_lines
 from superarm.errors import InvalidInput, Unquoted
 from superarm.explore.cover import check_coverage
 from superarm.journal.errors import JournalMismatch
@@ -28,6 +29,7 @@ OWNER = "superarm serve"  # for messages
 # The default share of uniform sets of SetLogit and Scores. It costs
 # DEFAULT_UNIFORM (1 - m/k) shown misses, and makes a log worth having: docs/evaluation.md, benchmarks/uniform_share.py
 DEFAULT_UNIFORM = 0.02
+MAX_SHOWN = 200  # characters of an option in a message
 OVERRIDE_DEFAULT_UNIFORM = {"explore", "uniform", "coverage"}  # parameters
 
 
@@ -80,13 +82,24 @@ def check_same_options(source: object, meta: JsonObject, options: JournalOptions
 
 def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None:
     for name, value in given.items():
-        if (list(value) if isinstance(value, tuple) else value) != expected.get(name):
-            wanted = f"left out or {expected.get(name)!r}, which {source} was made for"
-            raise JournalMismatch.must(name, "superarm serve", wanted, value)
+        value, saved = list(value) if isinstance(value, tuple) else value, expected.get(name)
+        if value == saved:
+            continue
+        shown = repr(saved) if len(repr(saved)) <= MAX_SHOWN else f"{repr(saved)[:MAX_SHOWN]}…"
+        if isinstance(saved, list):
+            number = next(i for i, (old, new) in enumerate(zip_longest(saved, value), 1) if old != new)
+            shown = f"the {len(saved):,} {name} (number {number:,}: {_nth(saved, number)})"
+            value = Unquoted(f"{len(value):,} (number {number:,}: {_nth(value, number)})")
+        raise JournalMismatch.must(name, OWNER, f"left out or {shown}, which {source} was made for", value)
+
+
+def _nth(labels: list[str], number: int) -> str:
+    return repr(labels[number - 1]) if number <= len(labels) else "none"
 
 
 def new_journal(options: JournalOptions, model: str | Path | None) -> tuple[JsonObject, Snapshot]:
     """Return the meta and the first snapshot of a new journal."""
+    check_single_lines(options.labels or (), OWNER)
     learner = new_learner(options) if model is None else _from_model(options, model)
     now, fixed = time.time(), _fixed_by(learner)
     meta = {
@@ -116,9 +129,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
     if not all(isinstance(label, str) for label in labels):  # JSON and journals have names: 3 becomes "3"
         learner = learner.with_params(labels=[str(label) for label in labels])
     if options.columns is not None:
-        raise InvalidInput.must(
-            "--columns", "superarm serve", f"left out: {model} has its own", Unquoted("a file")
-        )
+        raise InvalidInput.must("columns", OWNER, f"left out: {model} has its own", Unquoted("a file"))
     learner = _with_sizes(learner, options)
     fixed = _fixed_by(learner)
     _check_same(model, fixed, {name: value for name, value in options.given().items() if name in fixed})
@@ -126,7 +137,7 @@ def _from_model(options: JournalOptions, model: str | Path) -> Learner:
     cls, params = parse(spec)
     if type(learner) is not cls:
         wanted = f"the class in {model}, {type(learner).__name__}"
-        raise InvalidInput.must("--learner", "superarm serve", wanted, spec)
+        raise InvalidInput.must("learner", OWNER, wanted, spec)
     _check_same(model, params | learner.params, import_user_code(spec))
     if _has_default_uniform(cls, learner.nondefault_params | params):
         learner = learner.with_params(uniform=DEFAULT_UNIFORM)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from unicodedata import category
 
 from superarm.data.cells import MISSING_WORDS
-from superarm.data.labels import check_ordered, parse_label
+from superarm.data.labels import MAX_NAME, check_ordered, is_single_line, parse_label
 from superarm.errors import InvalidInput, Unquoted
 
 OWNER = "Labelling"  # whose parameters are at fault, in messages
 TABLE_AS_PERSON = "file"  # stands for a person in answers that are labels of the table
-MAX_NAME = 1_000  # characters; the page has the same limit
 MAX_LISTED = 10  # labels or files in a sentence
-LINE_BREAKERS = ("Cc", "Cs", "Zl", "Zp")  # categories of Unicode: control, surrogates, ends of lines
-
-
-def _is_single_line(name: str) -> bool:
-    return len(name) <= MAX_NAME and not any(category(letter) in LINE_BREAKERS for letter in name)
-
 
 # ---------------------------------------------------------------- people
 
 
 def check_person(name: str, owner: str = OWNER) -> str:
     """Return the name of a person, which may be empty. Exports list names between commas, and the table as one."""
-    is_name = isinstance(name, str) and "," not in name and name == name.strip() and _is_single_line(name)
+    is_name = isinstance(name, str) and "," not in name and name == name.strip() and is_single_line(name)
     if not is_name or name == TABLE_AS_PERSON:
         limit = f"a name of at most {MAX_NAME:,} characters on one line, without commas, and not {TABLE_AS_PERSON!r}"
         raise InvalidInput.must("by", owner, f"a person: {limit}", name)
@@ -53,7 +45,7 @@ def check_known_person(
 def check_label(text: str) -> str:
     """Return a label's name, without spaces around it."""
     name = str(text).strip()
-    if not name or not _is_single_line(name):
+    if not name or not is_single_line(name):
         wanted = f"a name of at most {MAX_NAME:,} characters on one line"
         raise InvalidInput.must("label", OWNER, wanted, text)
     return name

@@ -73,12 +73,20 @@ def _check_feedback(learner: Learner, decision: Any, hit: Any, label: Any, likel
             raise FeedbackError.must("decision", owner, wanted, decision)
         again = learner.id in decision.learnt_by
     else:
-        if decision.learner != learner.id or decision.round >= learner.round:
-            whose = Unquoted(f"one of learner {decision.learner}, round {decision.round}")
-            raise FeedbackError.must("decision", owner, f"its own (learner {learner.id})", whose)
+        check_own(learner, "decision", decision.learner, decision.round, decision.round)
         again = decision.round in learner.answered
     if again:
         raise FeedbackError.answered_before(owner, decision.round)
+
+
+def check_own(learner: Learner, parameter: str, decided_by: str | None, first: int, last: int) -> None:
+    """Refuse decisions of these rounds that are another learner's, or of which this copy does not know."""
+    if decided_by != learner.id or first < 0:
+        whose = Unquoted(f"one of learner {decided_by}, round {last}")
+        raise FeedbackError.must(parameter, learner.owner, f"its own (learner {learner.id})", whose)
+    if last >= learner.round:
+        got = Unquoted(f"round {last}; the model is at round {learner.round}")
+        raise FeedbackError.must(parameter, learner.owner, "made before this model was saved", got)
 
 
 def _row_for_core(learner: Learner, decision: Decision) -> Any:

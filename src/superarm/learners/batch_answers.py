@@ -11,7 +11,7 @@ from superarm._types import Array
 from superarm.decisions import Decision, Decisions
 from superarm.decisions.decisions import EligibleLabels
 from superarm.errors import FeedbackError, Unquoted
-from superarm.learners.answers import checked_answer, ineligible_label, learn
+from superarm.learners.answers import check_own, checked_answer, ineligible_label, learn
 from superarm.learners.failures import update_error
 from superarm.learners.locking import takes_turns
 from superarm.native import loops
@@ -48,9 +48,7 @@ def update_many(learner: Learner, decisions: Any, hits: Any, labels: Any) -> int
 def _learn_from_columns(learner: Learner, decisions: Decisions, answers: AnswerColumns) -> int:
     """Learn from decisions of `decide_many`, in one compiled loop."""
     rounds = decisions.round[answers.answered]
-    if decisions.learner != learner.id or rounds.max() >= learner.round or rounds.min() < 0:
-        whose = Unquoted(f"those of learner {decisions.learner}")
-        raise FeedbackError.must("decisions", learner.owner, f"its own (learner {learner.id})", whose)
+    check_own(learner, "decisions", decisions.learner, rounds.min(), rounds.max())
     _check_rounds(learner, rounds)
     rows = decisions.rows
     if rows is None or not learner.inputs.accepts_layout(rows.layout):

@@ -76,7 +76,7 @@ class Application(Router):
             service = await asyncio.to_thread(self.open_service)
             await service.start()
         except SuperarmError as error:
-            log.error("not opened", extra={"reason": str(error)})
+            log.error(f"not opened: {error}", extra={"reason": str(error)})
             if status_of(error) < 500:  # the options are at fault, and not the request
                 raise HttpError(str(error), status=503) from error
             raise
@@ -87,7 +87,7 @@ class Application(Router):
         atexit.register(self._close_now)
         log.info("ready", extra={"event_no": service.projector.seq, "replayed": service.follower.replayed})
         for sentence in self.context.problems():
-            log.warning("trouble", extra={"reason": sentence})
+            log.warning(f"trouble: {sentence}", extra={"reason": sentence})
 
     async def close(self) -> None:
         """Finish requests, keep a snapshot, and close the journal. It may be opened again."""
@@ -151,7 +151,7 @@ def asgi(
     settings = {field.name for field in fields(Settings)}
     names = (signature(Service.open).parameters.keys() | settings) - {"journal", "settings"}
     for name in options.keys() - names:
-        raise InvalidInput.must("option", "asgi", "one of Service.open", name, choices=names)
+        raise InvalidInput.must("option", "asgi", f"one of {', '.join(sorted(names))}", name, choices=names)
     # refused now, and not with the first request
     Settings.parse(**{name: options[name] for name in options.keys() & settings})
     made_for = {field.name: options[field.name] for field in fields(JournalOptions) if field.name in options}

@@ -13,10 +13,11 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from superarm.data.cells import json_row
+from superarm.data.labels import check_single_lines
 from superarm.decisions import Decision
 from superarm.decisions.ids import ID_DESCRIPTION, IS_ID
 from superarm.errors import FeedbackError, InvalidInput, Unquoted, WeightsOverflow
-from superarm.journal.changes import AnyOperatorRequest, Change, Erase, Rollback
+from superarm.journal.changes import AddLabels, AnyOperatorRequest, Change, Erase, Rollback
 from superarm.journal.errors import JournalDamaged, JournalMismatch, JournalUnavailable
 from superarm.journal.events import (
     CHANGE,
@@ -287,6 +288,8 @@ class Batch:
 
     def _has_effect(self, change: Change) -> bool:
         """Try a change on a copy, or refuse it; return whether there is anything to do."""
+        if isinstance(change, AddLabels):
+            check_single_lines(change.labels, "change")
         learner, settings = copy.deepcopy((self.projector.learner, self.projector.totals.settings))
         return change.apply(settings, learner, self.projector.seq + 1, self.store) is not None
 

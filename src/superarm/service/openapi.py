@@ -62,6 +62,7 @@ def openapi_document(routes: Sequence[Route]) -> JsonObject:
             "version": "1",
             "summary": "Decisions (sets of labels) and their outcomes, kept in a journal.",
         },
+        "servers": [{"url": "./"}],  # beside this document, wherever it is mounted
         "paths": paths,
         "components": {
             "schemas": components,

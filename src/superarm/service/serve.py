@@ -115,7 +115,7 @@ def _handle_signals(application: Application, server: Server) -> None:
                 await application.context.service.upkeep.snapshot()
                 log.info("snapshot", extra={"because": "SIGUSR1"})
         except Exception as error:
-            log.error("snapshot failed", extra={"reason": str(error)})
+            log.error(f"snapshot failed: {error}", extra={"reason": str(error)})
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGHUP, reload)

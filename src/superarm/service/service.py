@@ -128,10 +128,10 @@ class Service:
         )
         check_bool("create", OWNER, create)
         if max_journal_mb is not None:
-            check_int("--max-journal-mb", OWNER, max_journal_mb, 1)
+            check_int("max_journal_mb", OWNER, max_journal_mb, 1)
         if max_journal_mb is not None and is_postgres(journal):
             wanted = "left out: the size of a database is limited by the database"
-            raise InvalidInput.must("--max-journal-mb", OWNER, wanted, max_journal_mb)
+            raise InvalidInput.must("max_journal_mb", OWNER, wanted, max_journal_mb)
         created = create and _create_if_missing(journal, options, run_settings, model)
         if not (created or journal_exists(journal)):
             raise JournalMismatch(f"no such journal: {journal_name(journal)}")
@@ -144,7 +144,7 @@ class Service:
             store.close()
             raise
         for warning in store.warnings:
-            log.warning("journal without a mark", extra={"reason": warning})
+            log.warning(f"journal without a mark: {warning}", extra={"reason": warning})
         service.created, service.outage = created, outage
         service.restart_seconds = time.perf_counter() - began
         return service
@@ -211,7 +211,7 @@ class Service:
     def fail(self, error: SuperarmError, *, readable: bool | None = None) -> JournalUnavailable:
         """Begin an outage, or go on with it: the journal cannot be written, and is tried again in a moment."""
         if self.outage is None:
-            log.error("journal down", extra={"reason": str(error)})
+            log.error(f"journal down: {error}", extra={"reason": str(error)})
         self.outage = error if isinstance(error, JournalUnavailable) else JournalUnavailable(str(error))
         self._retry_at = time.monotonic() + RETRY_SECONDS
         # a database may be gone altogether
@@ -267,7 +267,7 @@ class Service:
                 self.store.check()
                 self.follower.snapshot()
         except SuperarmError as error:
-            log.error("the last snapshot was not kept", extra={"reason": str(error)})
+            log.error(f"the last snapshot was not kept: {error}", extra={"reason": str(error)})
         finally:
             self._readers.shutdown(wait=False, cancel_futures=True)
             self.store.close()

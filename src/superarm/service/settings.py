@@ -34,17 +34,17 @@ class Settings:
             seconds = getattr(self, name)
             is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
             if not (is_number and seconds > 0.0) and (seconds is not None or name == "patience"):
-                raise InvalidInput.must(f"--{name}", OWNER, "more than 0 seconds", seconds)
+                raise InvalidInput.must(name, OWNER, "more than 0 seconds", seconds)
         if not isinstance(self.default_outcome, bool | None):
-            raise InvalidInput.must("--default-outcome", OWNER, "none, miss or hit", self.default_outcome)
+            raise InvalidInput.must("default_outcome", OWNER, "none, miss or hit", self.default_outcome)
         if self.default_outcome is not None and self.timeout is None:
             got = "hit" if self.default_outcome else "miss"
-            raise InvalidInput.must("--default-outcome", OWNER, "none where there is no --timeout", got)
-        check_bool("--trust-clock", OWNER, self.trust_clock)
+            raise InvalidInput.must("default_outcome", OWNER, "none where there is no timeout", got)
+        check_bool("trust_clock", OWNER, self.trust_clock)
         if not all(isinstance(spec, str) for spec in self.shadows):
-            raise InvalidInput.must("--shadow", OWNER, "a learner, or a list of them", self.shadows)
-        check_int("--snapshot-every", OWNER, self.snapshot_every, 1)
-        check_int("--keep-snapshots", OWNER, self.keep_snapshots, 0)
+            raise InvalidInput.must("shadows", OWNER, "a learner, or a list of them", self.shadows)
+        check_int("snapshot_every", OWNER, self.snapshot_every, 1)
+        check_int("keep_snapshots", OWNER, self.keep_snapshots, 0)
 
     @classmethod
     def parse(cls, **options: Any) -> Settings:
@@ -54,7 +54,7 @@ class Settings:
             if name not in names:
                 raise InvalidInput.must("option", OWNER, f"one of {', '.join(names)}", name, choices=names)
             if name in ("timeout", "retain") and isinstance(value, str):
-                options[name] = parse_duration(value, f"--{name}", OWNER)
+                options[name] = parse_duration(value, name, OWNER)
             elif name == "default_outcome" and isinstance(value, str):
                 options[name] = DEFAULT_OUTCOMES.get(value, value)
             elif name == "shadows" and isinstance(value, str):
@@ -66,5 +66,5 @@ class Settings:
         if self.default_outcome is not None and "hit" not in learner.feedback:
             wanted = f"none: {type(learner).__name__} learns from labels, not from hits"
             given = "hit" if self.default_outcome else "miss"
-            raise InvalidInput.must("--default-outcome", OWNER, wanted, given)
+            raise InvalidInput.must("default_outcome", OWNER, wanted, given)
         make_shadows(self.shadows, learner)

@@ -35,6 +35,16 @@ def test_all_of_it(live):
         assert len({one.id for one in many}) == 2
         assert [o.hit for o in client.outcomes([(many[0].id, True), (many[1].id, False)])] == [True, False]
         assert client.pending()["pending"] == []
+        with pytest.raises(ServiceError, match=r"id of .* must be"):
+            client.decide([0.0] * D, id="")
+        for name, call in {
+            "labels": client.add_labels, "eligible": lambda text: client.decide([0.0] * D, eligible=text),
+            "ids": lambda text: client.erase(ids=text),
+        }.items():  # fmt: skip
+            with pytest.raises(InvalidInput, match=f"{name} of Client must be a list of .*, got 'abc'"):
+                call("abc")
+        with pytest.raises(ServiceError, match=r"labels of change must be names of .* on one line"):
+            client.add_labels(["a\nb"])
         assert client.info()["labels"] == LABELS
         assert client.stats()["outcomes"] == 3
 

@@ -118,7 +118,8 @@ def test_tokens_are_read_again_without_a_restart(live, tmp_path, monkeypatch, ca
     file.unlink()
     soon(lambda: web.get("/v1/stats")[0] in (401, 429))
     assert metric + b" 0.0" in web.get("/metrics")[1]
-    assert caplog.text.count("tokens refused") >= 6
+    assert caplog.text.count("tokens refused: ") >= 6
+    assert "tokens refused: --token-file of superarm serve must be a file, got" in caplog.text
 
 
 def test_a_pipe_in_place_of_the_token_file_blocks_nobody(live, tmp_path, monkeypatch):

@@ -85,12 +85,12 @@ def test_serve_refuses_what_is_not_safe_or_not_clear(served, words, tmp_path):
 
 def test_serve_checks_its_options_before_a_journal_is_made(served, words, label_file, tmp_path):
     wrong = {
-        ("--timeout", "-5"): "--timeout of superarm serve must be a time",
-        ("--timeout", "soon"): "--timeout of superarm serve must be a time",
-        ("--retain", "0d"): "--retain of superarm serve must be a time",
+        ("--timeout", "-5"): "^timeout of superarm serve must be a time",
+        ("--timeout", "soon"): "^timeout of superarm serve must be a time",
+        ("--retain", "0d"): "^retain of superarm serve must be a time",
         ("--shadow", "perceptron"): "shadow of superarm serve must be a learner that learns from sets",
         ("--tls-cert", label_file): "superarm serve needs --tls-cert and --tls-key together, or neither",
-        ("--learner", "perceptron", "--default-outcome", "miss"): "--default-outcome of superarm serve",
+        ("--learner", "perceptron", "--default-outcome", "miss"): "^default_outcome of superarm serve",
         ("--no-create",): "no such journal: ",
     }
     for options, sentence in wrong.items():
@@ -175,7 +175,7 @@ def test_a_learner_that_is_not_the_models_is_refused(served, tmp_path):
     words = ["serve", "--model", tmp_path / "m.npz", "--journal", tmp_path / "e.db"]
     with pytest.raises(JournalMismatch, match="explore of superarm serve must be left out or 'balanced'"):
         run(*words, "--learner", "set-logit:explore=show")
-    with pytest.raises(InvalidInput, match="--learner of superarm serve must be the class"):
+    with pytest.raises(InvalidInput, match=r"^learner of superarm serve must be the class"):
         run(*words, "--learner", "mc-dbf")
     assert not (tmp_path / "e.db").exists()
 
@@ -192,7 +192,7 @@ def test_change(live, open_service, monkeypatch):
     assert "frozen" not in run(*change, "unfreeze")
     told = json.loads(run("change", "--json", web.url, "explore", "show"))
     assert told["what"] == "set_explore"
-    assert "1 decisions erased" in run(*change, "erase", "a")
+    assert "1 decision erased" in run(*change, "erase", "a")
     assert web.get("/v1/decisions/a")[1]["features"] is None
     assert "rollback: event" in run(*change, "rollback", 0)
     listed = run(*change, "list")

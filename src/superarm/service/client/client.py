@@ -20,7 +20,7 @@ from msgspec import convert
 
 from superarm._types import JsonObject
 from superarm.data.cells import json_row
-from superarm.data.labels import check_ordered
+from superarm.data.labels import as_list, check_ordered
 from superarm.data.tables import named_row
 from superarm.errors import InvalidInput, SuperarmError
 from superarm.service.messages import DecisionResponse, Outcome
@@ -126,8 +126,12 @@ class Client:
             coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        labels = None if eligible is None else list(eligible)
-        options = {"eligible": labels, "set_size": set_size, "coverage": coverage, "context": context}
+        options = {
+            "eligible": _list(eligible, "eligible", "labels"),
+            "set_size": set_size,
+            "coverage": coverage,
+            "context": context,
+        }
         body = _decision_body(features, scores, id) | options
         return convert(self._call("POST", "/v1/decisions", body), DecisionResponse)
 
@@ -173,11 +177,11 @@ class Client:
     def add_labels(self, names: Sequence[str]) -> JsonObject:
         """Add labels of these names, to be shown from now on; disabled ones come back."""
         check_ordered(names, "Client")
-        return self._change(what="add_labels", labels=list(names))
+        return self._change(what="add_labels", labels=_list(names, "labels", "names"))
 
     def disable_labels(self, names: Sequence[str]) -> JsonObject:
         """Never show the labels of these names again; outcomes about them are still accepted."""
-        return self._change(what="disable_labels", labels=list(names))
+        return self._change(what="disable_labels", labels=_list(names, "labels", "names"))
 
     def freeze(self) -> JsonObject:
         """Keep outcomes, and learn nothing from them."""
@@ -197,7 +201,7 @@ class Client:
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> JsonObject:
         """Erase features and context of the decisions ``ids``, or of all made ``before`` a time."""
-        return self._change(what="erase", ids=None if ids is None else list(ids), before=before)
+        return self._change(what="erase", ids=_list(ids, "ids", "ids"), before=before)
 
     def changes(self) -> list[JsonObject]:
         """Return the changes by operators, oldest first."""
@@ -298,6 +302,10 @@ def _encode(data: JsonObject) -> bytes:
         raise
 
 
+def _list(values: Any, parameter: str, what: str) -> list[Any] | None:
+    return None if values is None else as_list(values, parameter, "Client", f"a list of {what}")
+
+
 def _retry_seconds(retry_after: str | None) -> float:
     """Return the seconds of Retry-After; a date, or anything else that is no number, counts as 0."""
     return min(float(retry_after), MAX_PAUSE) if retry_after and retry_after.isdecimal() else 0.0
@@ -316,7 +324,7 @@ def _decision_body(
         features = {name: getattr(features, name).tolist() for name in parts}
     elif isinstance(features, list | tuple):
         features = [value.item() if hasattr(value, "item") else value for value in features]
-    body = {"id": id or uuid.uuid4().hex}
+    body = {"id": uuid.uuid4().hex if id is None else id}
     if features is not None:
         body["features"] = features
     return body if scores is None else body | {"scores": json_row(scores)}
