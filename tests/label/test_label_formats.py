@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, add_answers, digit_rows
+from label_jobs import DIGITS, add_answers, digit_rows, small_job
 
 from superarm.errors import InvalidInput
 from superarm.journal.events import AnswerBody
@@ -466,6 +466,17 @@ def test_work_that_is_done_is_done_after_its_answers_have_moved(yes_no, tmp_path
     third = Labelling(rows, labels=DIGITS, target=0.95, yes_no=yes_no)
     assert import_answers(third, read_answers(path, "answers")).answers == count
     assert third.progress().audits == 0
+
+
+def test_an_audit_that_was_undone_and_asked_again_moves_with_its_answer(tmp_path):
+    """The model was tried at the first answer; that the second was no audit does not matter."""
+    old = small_job()
+    old.add_answers([(0, AnswerBody(by="ann", labels=["a"], label="a", audit=True))])
+    old.answer(old.undo("ann"), label="b", by="ann")
+    export_labels(old, tmp_path / "a.jsonl", "answers")
+    new = small_job()
+    import_answers(new, read_answers(tmp_path / "a.jsonl", "answers"))
+    assert new.progress().audits == old.progress().audits == 1
 
 
 @pytest.mark.parametrize("yes_no", [False, True])

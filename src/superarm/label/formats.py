@@ -291,7 +291,7 @@ def _people_answers(job: Labelling) -> list[JsonObject]:
     state, names = job.state, job.state.label_set.names
     answers = [(answer, item) for item in state.answers for answer in state.valid_answers(item)]
     return [
-        {"row": int(job.rows.first_row[item]), **answer.to_dict(names), "audit": answer.is_audit}
+        {"row": int(job.rows.first_row[item]), **answer.to_dict(names), "audit": state.trials.is_audit(item)}
         for answer, item in sorted(answers, key=lambda pair: pair[0].seq)
         if answer.by != TABLE_AS_PERSON
     ]

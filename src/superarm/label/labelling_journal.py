@@ -132,7 +132,7 @@ class LabellingJournal:
     @classmethod
     def of(cls, journal: LabellingJournal | str | Path | None, read_only: bool) -> LabellingJournal:
         """Return a journal as it is, or the one that is somewhere."""
-        return journal if isinstance(journal, cls) else cls(journal, read_only=read_only)
+        return journal if isinstance(journal, LabellingJournal) else cls(journal, read_only=read_only)
 
     def _open(self, where: str | Path) -> None:
         """Open the store; to write it, as the only process: one serves all people."""
