@@ -115,7 +115,7 @@ def test_notes_travel_with_the_model(tmp_path):
 
 def test_a_batch_that_fails_midway_has_marked_what_it_learnt():
     learner = sa.SetLogit(n_labels=3, n_features=2, scaling="unit")
-    good, bad = sa.Decision.given([1.0, 2.0], [0]), sa.Decision.given([1e-42, 0.0], [1])  # no length 1
+    good, bad = sa.Decision.given([1.0, 2.0], [0]), sa.Decision.given([3e38, 0.0], [1])  # no length 1
     with pytest.raises(WeightsOverflow):
         learner.update_many([good, bad], hits=[True, False])
     with pytest.raises(FeedbackError, match="answered before"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -128,3 +129,32 @@ def test_a_learner_is_saved_and_copied_beside_learning(tmp_path) -> None:
             assert copied.round - copied.answered.count in (1, 2)
             model.save(tmp_path / "model.npz")
             sa.load(tmp_path / "model.npz")
+
+
+def test_a_collection_of_garbage_in_the_midst_of_a_decision_lets_nobody_in() -> None:
+    """Finalizers, and callbacks of the collector, may run where a Decision is made, and use the learner."""
+    model = sa.SetLogit(n_labels=8, n_features=20, seed=0, coverage=0.8)
+    inner: list[sa.Decision] = []
+
+    def on_collection(phase: str, info: object) -> None:
+        if phase == "start" and len(inner) < 300:
+            inner.append(model.decide(X[len(inner) % 1500]))
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(on_collection)
+    gc.set_threshold(1)
+    try:
+        outer = [model.decide(x) for x in X[:200]]
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(on_collection)
+    decisions = sorted(outer + inner, key=lambda decision: decision.round)
+    assert [decision.round for decision in decisions] == list(range(model.round))
+    alone = sa.SetLogit(n_labels=8, n_features=20, seed=0, coverage=0.8)
+    for decision in decisions:
+        again = alone.decide(decision.x)
+        assert (again.drawn, again.propensity, again.rule) == (
+            decision.drawn,
+            decision.propensity,
+            decision.rule,
+        )

@@ -73,7 +73,9 @@ cdef class Core(Stage):
     # The caller fills in ``context`` but for the scores (m may be too many), and ``draw.draw_log``.
     cdef int decide_step(self, const Row* row, DrawContext* context, Draw* draw) noexcept nogil
     cdef int move_rule(self, double* draw_state, const double* draw_log, Py_ssize_t n_log) noexcept nogil
-    cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw)
+    cdef object _decide(
+        self, DecisionBase decision, row, x, eligible, Py_ssize_t m, Cursor cursor, double coverage
+    )
     cdef int learn_step(self, Round* round, const Answer* answer, bint scores_ready) noexcept nogil
 
 

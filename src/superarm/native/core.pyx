@@ -181,17 +181,22 @@ cdef class Core(Stage):
 
     def decide_fast(self, x, cursor=None):
         """Return the decision for a plain dense row, with all labels eligible; ``None`` if `Learner.decide` must look."""
-        if self.lock is None or self.lock.depth or not np.PyArray_CheckExact(x) or np.PyArray_TYPE(x) != np.NPY_FLOAT32:
+        if self.lock is None or not np.PyArray_CheckExact(x) or np.PyArray_TYPE(x) != np.NPY_FLOAT32:
             return None
         if np.PyArray_NDIM(x) != 1 or np.PyArray_DIM(x, 0) != self.scaling.d or not np.PyArray_ISCARRAY_RO(x):
-            return None
-        if not self.is_prepared(np.PyArray_DIM(self.showable, 0), self.set_size):
             return None
         cdef np.npy_intp d = self.scaling.d
         row = np.PyArray_EMPTY(1, &d, np.NPY_FLOAT32, 0)
         memcpy(np.PyArray_DATA(row), np.PyArray_DATA(x), d * sizeof(float))
-        fits = cursor is None or type(cursor) is Cursor and len(cursor.draw_state) == self.kernel.n_draw_state
-        return self.decide(row, row, self.showable, self.set_size, cursor) if fits else None
+        if not (cursor is None or type(cursor) is Cursor and len(cursor.draw_state) == self.kernel.n_draw_state):
+            return None
+        decision = self.decision_class.__new__(self.decision_class)
+        # from here on the GIL is kept: no other thread comes in between
+        if self.lock is None or self.lock.depth:
+            return None
+        if not self.is_prepared(np.PyArray_DIM(self.showable, 0), self.set_size):
+            return None
+        return self._decide(<DecisionBase>decision, row, row, self.showable, self.set_size, cursor, 0.0)
 
     def decide(self, row, x, eligible, Py_ssize_t m, Cursor cursor=None, double coverage=0.0):
         """Return a decision of m of the ``eligible`` labels (an increasing array); ``None`` if scores are not finite.
@@ -204,6 +209,13 @@ cdef class Core(Stage):
             cursor: where to decide; it is moved. ``None``: at the position of the core, which is moved.
             coverage: the coverage to keep; 0 for the rule's own.
         """
+        decision = self.decision_class.__new__(self.decision_class)
+        return self._decide(<DecisionBase>decision, row, x, eligible, m, cursor, coverage)
+
+    cdef object _decide(
+        self, DecisionBase decision, row, x, eligible, Py_ssize_t m, Cursor cursor, double coverage
+    ):
+        """Fill in an empty decision: made before, as a collection of garbage may let another thread in."""
         cdef Row read
         cdef Draw draw
         cdef DrawContext context
@@ -222,14 +234,9 @@ cdef class Core(Stage):
             self.round += 1
         else:
             cursor.round += 1
-        self.last_decision = self._decision(row, x, eligible, context.round, &draw)
-        return self.last_decision
-
-    cdef object _decision(self, row, x, eligible, int64_t round, const Draw* draw):
         cdef np.npy_intp length = 2 * draw.size + draw.top_size
         sets = np.PyArray_EMPTY(1, &length, np.NPY_INTP, 0)
-        write_sets(self.s, draw, intp_data(sets))
-        cdef DecisionBase decision = <DecisionBase>self.decision_class.__new__(self.decision_class)
+        write_sets(self.s, &draw, intp_data(sets))
         _freeze(row)
         decision.x, decision.row = x, row
         decision.sets, decision.size = sets, draw.size
@@ -237,7 +244,8 @@ cdef class Core(Stage):
         decision.log_propensity, decision.learnt_by = draw.log_propensity, ()
         decision.draw_log = (<char*>self.draw_log)[: draw.n_log * sizeof(double)] if draw.n_log else b""
         decision._rule, decision.vocabulary = self.rule, self.vocabulary
-        decision.round, decision.learner = round, self.id
+        decision.round, decision.learner = context.round, self.id
+        self.last_decision = decision
         return decision
 
     def count_round(self, int64_t round) -> bool:
