@@ -347,7 +347,7 @@ def test_settings_that_make_no_sense_are_refused(drive, wrong):
 
 
 def test_a_default_outcome_that_the_learner_cannot_use_is_refused(drive):
-    with pytest.raises(InvalidInput, match=r"--default-outcome .* learns from labels"):
+    with pytest.raises(InvalidInput, match=r"^default_outcome .* learns from labels"):
         drive(learner="perceptron", timeout=5.0, default_outcome=False)
 
 

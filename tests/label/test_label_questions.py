@@ -327,7 +327,7 @@ def test_what_cannot_be_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert job.progress().clicks == 1
     with pytest.raises(FeedbackError, match="the question was answered before"):
         job.answer(question, label="b")
-    with pytest.raises(FeedbackError, match="its question was not asked since this labelling was opened"):
+    with pytest.raises(FeedbackError, match="its question was not asked since superarm was started"):
         job.answer("nonsense", label="b")
     with pytest.raises(InvalidInput, match="no such file"):
         sa.Labelling(tmp_path / "nope.csv", labels=["a", "b"])

@@ -91,10 +91,7 @@ class ServiceOptions:
         Option(help="Refuse to write (507) beyond this size of the journal, if it is a file.", min=1),
     ] = None
     patience: Annotated[
-        float,
-        Option(
-            help="Seconds that a view of the journal may take, and on PostgreSQL each statement; then 503."
-        ),
+        float, Option(help="Seconds for a view, and on PostgreSQL for a statement; then 503.")
     ] = 5.0
 
     def open(self, journal: str) -> Service:

@@ -86,7 +86,7 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
         if value == saved:
             continue
         shown = repr(saved) if len(repr(saved)) <= MAX_SHOWN else f"{repr(saved)[:MAX_SHOWN]}…"
-        if isinstance(saved, list):
+        if isinstance(saved, list) and isinstance(value, list):
             number = next(i for i, (old, new) in enumerate(zip_longest(saved, value), 1) if old != new)
             shown = f"the {len(saved):,} {name} (number {number:,}: {_nth(saved, number)})"
             value = Unquoted(f"{len(value):,} (number {number:,}: {_nth(value, number)})")

@@ -147,10 +147,7 @@ class OpenQuestions:
         elif id_ in self._asked_ids:
             problem = "the question was answered before, taken back, or is somebody else's; ask again"
         else:
-            problem = (
-                "its question was not asked since this labelling was opened (the program was started again?)"
-            )
-            problem += "; if the row has no answer yet, it is asked anew"
+            problem = "its question was not asked since superarm was started; its row, if not answered, is asked anew"
         raise FeedbackError(f"this reply did not count: {problem}")
 
     def rows(self) -> list[int]:

@@ -41,7 +41,7 @@ def test_all_of_it(live):
             "labels": client.add_labels, "eligible": lambda text: client.decide([0.0] * D, eligible=text),
             "ids": lambda text: client.erase(ids=text),
         }.items():  # fmt: skip
-            with pytest.raises(InvalidInput, match=f"{name} of Client must be a list of .*, got 'abc'"):
+            with pytest.raises(InvalidInput, match=rf"{name} of Client must be a list.*, got 'abc'"):
                 call("abc")
         with pytest.raises(ServiceError, match=r"labels of change must be names of .* on one line"):
             client.add_labels(["a\nb"])

@@ -126,12 +126,8 @@ class Client:
             coverage: another promise, for this time.
             context: JSON that is kept beside it.
         """
-        options = {
-            "eligible": _list(eligible, "eligible", "labels"),
-            "set_size": set_size,
-            "coverage": coverage,
-            "context": context,
-        }
+        labels = _list(eligible, "eligible")
+        options = {"eligible": labels, "set_size": set_size, "coverage": coverage, "context": context}
         body = _decision_body(features, scores, id) | options
         return convert(self._call("POST", "/v1/decisions", body), DecisionResponse)
 
@@ -177,11 +173,11 @@ class Client:
     def add_labels(self, names: Sequence[str]) -> JsonObject:
         """Add labels of these names, to be shown from now on; disabled ones come back."""
         check_ordered(names, "Client")
-        return self._change(what="add_labels", labels=_list(names, "labels", "names"))
+        return self._change(what="add_labels", labels=_list(names, "labels"))
 
     def disable_labels(self, names: Sequence[str]) -> JsonObject:
         """Never show the labels of these names again; outcomes about them are still accepted."""
-        return self._change(what="disable_labels", labels=_list(names, "labels", "names"))
+        return self._change(what="disable_labels", labels=_list(names, "labels"))
 
     def freeze(self) -> JsonObject:
         """Keep outcomes, and learn nothing from them."""
@@ -201,7 +197,7 @@ class Client:
 
     def erase(self, *, ids: Sequence[str] | None = None, before: float | None = None) -> JsonObject:
         """Erase features and context of the decisions ``ids``, or of all made ``before`` a time."""
-        return self._change(what="erase", ids=_list(ids, "ids", "ids"), before=before)
+        return self._change(what="erase", ids=_list(ids, "ids"), before=before)
 
     def changes(self) -> list[JsonObject]:
         """Return the changes by operators, oldest first."""
@@ -302,8 +298,8 @@ def _encode(data: JsonObject) -> bytes:
         raise
 
 
-def _list(values: Any, parameter: str, what: str) -> list[Any] | None:
-    return None if values is None else as_list(values, parameter, "Client", f"a list of {what}")
+def _list(values: Any, parameter: str) -> list[Any] | None:
+    return None if values is None else as_list(values, parameter, "Client", "a list")
 
 
 def _retry_seconds(retry_after: str | None) -> float:
