@@ -19,7 +19,7 @@ def test_a_journal_remembers_what_it_was_made_for(drive, tmp_path):
     driver = drive()
     assert driver.labels == tuple(LABELS)
     driver.close()
-    wanted = r"labels .* left out or the 6 labels \(number 1: 'label-0'\), which .* made for, got 2 \(number 1: 'x'\)"
+    wanted = r"labels .* left out or the 6 labels \(number 1 is 'label-0'\), which .* made for, got 2 \(number 1 is 'x'\)"
     with pytest.raises(JournalMismatch, match=wanted):
         drive(labels=["x", "y"])
     with pytest.raises(InvalidInput, match=r"labels of superarm serve must be names .* on one line, got"):
@@ -145,7 +145,7 @@ def test_labels_that_are_numbers_become_names(drive, tmp_path):
     ]
     names = ["0", "1", "2", "3"]
     assert drive("named.db", model=tmp_path / "numbers.npz", labels=names).learner.labels == tuple(names)
-    with pytest.raises(JournalMismatch, match=r"left out or the 4 labels \(number 1: '0'\), which"):
+    with pytest.raises(JournalMismatch, match=r"left out or the 4 labels \(number 1 is '0'\), which"):
         drive("other.db", model=tmp_path / "numbers.npz", labels=["a", "b", "c", "d"])
 
 

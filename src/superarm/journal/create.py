@@ -88,8 +88,8 @@ def _check_same(source: object, expected: JsonObject, given: JsonObject) -> None
         shown = repr(saved) if len(repr(saved)) <= MAX_SHOWN else f"{repr(saved)[:MAX_SHOWN]}…"
         if isinstance(saved, list) and isinstance(value, list):
             number = next(i for i, (old, new) in enumerate(zip_longest(saved, value), 1) if old != new)
-            shown = f"the {len(saved):,} {name} (number {number:,}: {_nth(saved, number)})"
-            value = Unquoted(f"{len(value):,} (number {number:,}: {_nth(value, number)})")
+            shown = f"the {len(saved):,} {name} (number {number:,} is {_nth(saved, number)})"
+            value = Unquoted(f"{len(value):,} (number {number:,} is {_nth(value, number)})")
         raise JournalMismatch.must(name, OWNER, f"left out or {shown}, which {source} was made for", value)
 
 
