@@ -19,7 +19,9 @@ def test_a_journal_remembers_what_it_was_made_for(drive, tmp_path):
     driver = drive()
     assert driver.labels == tuple(LABELS)
     driver.close()
-    wanted = r"labels .* left out or the 6 labels \(number 1 is 'label-0'\), which .* made for, got 2 \(number 1 is 'x'\)"
+    wanted = (
+        r"left out or the 6 labels \(number 1 is 'label-0'\), which .* made for, got 2 \(number 1 is 'x'\)"
+    )
     with pytest.raises(JournalMismatch, match=wanted):
         drive(labels=["x", "y"])
     with pytest.raises(InvalidInput, match=r"labels of superarm serve must be names .* on one line, got"):
