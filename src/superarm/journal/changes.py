@@ -100,7 +100,7 @@ class DisableLabels(Change, tag="disable_labels"):
                 raise InvalidInput.must("labels", "change", "known, and not disabled yet", label)
         # a promise chooses among those that are left
         shown = learner.set_size if learner.coverage is None else 0
-        if learner.n_labels - len(settings.disabled) - len(self.labels) <= shown:
+        if len({*learner.inputs.showable_labels} - {*settings.disabled, *self.labels}) <= shown:
             wanted = f"few enough to leave more than the {shown} shown" if shown else "fewer than all"
             raise InvalidInput.must("labels", "change", wanted, self.labels)
         settings.disabled = (*settings.disabled, *self.labels)

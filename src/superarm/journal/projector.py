@@ -22,6 +22,7 @@ from superarm.journal.shadows import Shadow, make_shadows
 from superarm.journal.snapshots import learner_from_bytes, made_by, model_bytes
 from superarm.journal.store import READ_BATCH, JournalStore, Snapshot
 from superarm.journal.totals import Totals
+from superarm.learners.answers import label_to_learn
 
 
 class ContentErased(Exception):
@@ -238,11 +239,9 @@ class Projector:
         return None if timeout is None or not self._can_be_learnt(timeout) else timeout.body.hit
 
     def _label_to_learn(self, record: DecisionRecord, label: str | None) -> str | None:
-        """Return the label that was named, if it can be learnt; one that could not be shown then is only a miss."""
-        if label is None or "label" not in self.learner.feedback:
-            return None
+        """Return the label that was named, if it can be learnt."""
         eligible = record.body.eligible or self.labels[: record.body.n_labels]
-        return label if label in eligible else None
+        return label_to_learn(self.learner, label, eligible)  # type: ignore[no-any-return]
 
     def _learn(self, event: Event, record: DecisionRecord, label: str | None) -> str | None:
         """Learn an outcome or a timeout, with the ``label`` that can be learnt; return why it is refused, or None."""

@@ -23,6 +23,7 @@ from superarm.journal.records import DecisionRecord
 from superarm.journal.snapshots import learner_from_bytes, model_bytes
 from superarm.journal.totals import TopSetEstimate
 from superarm.learners import Learner
+from superarm.learners.answers import label_to_learn
 from superarm.learners.registry import make, parse
 
 MAX_TOPS = 100_000  # decisions without an outcome, the newest, whose top sets are kept
@@ -91,19 +92,13 @@ class Shadow:
                 self.estimate.add(
                     top=top, shown=given.labels, log_propensity=record.body.log_propensity, hit=hit
                 )
-            if not self._can_learn_label(given, label):
-                label = None
+            label = label_to_learn(self.learner, label, given.eligible)
             if label is not None or hit != learnt_default:
                 answer: JsonObject = {"hit": hit} if label is None else {"label": label}
                 self.learner.update(given, **answer)
                 self.n_learnt += 1
         except Exception as error:  # nothing that a shadow does may disturb the service
             self._stop(error)
-
-    def _can_learn_label(self, given: Decision, label: str | None) -> bool:
-        if label is None or "label" not in self.learner.feedback:
-            return False
-        return given.eligible is None or label in given.eligible
 
     def follow(self, model: Learner) -> None:
         """Give the shadow all labels of the model, and the model's columns where the shadow has had no row yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -121,9 +122,15 @@ def _label_index(learner: Learner, decision: Decision, label: Any, eligible: Arr
     if index is None:
         raise learner.invalid("label", "a known label", label)
     limited = decision._eligible is not None or learner.inputs.label_additions
-    if limited and index not in eligible and index != learner.inputs.none_index:
+    if limited and not learner.inputs.may_be_right(index, eligible):
         raise ineligible_label(learner, "label", label)
     return index
+
+
+def label_to_learn(learner: Learner, label: Any, eligible: Iterable[Any] | None) -> Any:
+    """Return the right label, if it can be learnt; of one that could not be shown, only the miss can: ``None``."""
+    learns_labels = label is not None and "label" in learner.feedback
+    return label if learns_labels and learner.inputs.label_may_be_right(label, eligible) else None
 
 
 def ineligible_label(learner: Learner, field: str, label: Any) -> FeedbackError:

@@ -147,9 +147,8 @@ def _eligible(learner: Learner, decisions: Decisions) -> EligibleLabels:
 
 
 def _check_labels(learner: Learner, eligible: EligibleLabels, answers: AnswerColumns) -> None:
-    none = learner.inputs.none_index
     for i, index in zip(answers.answered, answers.labels, strict=True):
-        if index != none and index not in eligible.of_row(i):
+        if not learner.inputs.may_be_right(index, eligible.of_row(i)):
             wrong = learner.vocabulary.decode([index])[0]
             raise ineligible_label(learner, "labels", wrong)
 

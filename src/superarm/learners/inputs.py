@@ -78,6 +78,10 @@ class LearnerInputs:
         )
 
     @property
+    def showable_labels(self) -> list[Label]:
+        return self.vocabulary.decode(self.showable)
+
+    @property
     def default_set_size(self) -> int:
         """The set_size if none is given: where sizes vary, all labels; else one."""
         return self.vocabulary.count if self.sizes_vary else 1
@@ -110,6 +114,15 @@ class LearnerInputs:
         if self.none_index is not None and self.none_index in indices:
             raise self.invalid("eligible", "labels without none_label, which is never shown", labels)
         return indices
+
+    def may_be_right(self, index: int | None, eligible: Iterable[int | None]) -> bool:
+        """Return whether a label may be the answer to a decision: it is one of the eligible ones, or none_label."""
+        return index is not None and (index in eligible or index == self.none_index)
+
+    def label_may_be_right(self, label: Label, eligible: Iterable[Label] | None) -> bool:
+        """Return the same for labels, not their indices; ``None``: all are eligible."""
+        index = self.vocabulary.index
+        return eligible is None or self.may_be_right(index(label), map(index, eligible))
 
     def eligible_by_row(self, eligible: Any, n: int, m: int) -> EligibleLabels:
         """Return the indices of eligible labels for n rows of a batch: one list for all, or one for each."""

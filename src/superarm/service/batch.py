@@ -244,14 +244,14 @@ class Batch:
 
     def _stage_outcome(self, record: DecisionRecord, request: OutcomeRequest) -> None:
         """Stage the event of an outcome, or find the same one in the journal or in this batch."""
-        body, id_, label = record.body, request.id, request.label
+        body, id_, label, learner = record.body, request.id, request.label, self.projector.learner
         if (request.hit is None) == (label is None):
             raise InvalidInput.must(
                 "hit", "outcome", "given, or label in its place, and not both", request.hit
             )
         if label is not None and label not in self.projector.labels:
             raise InvalidInput.must("label", "outcome", "a known label", label)
-        if label is not None and body.requested_eligible is not None and label not in body.requested_eligible:
+        if label is not None and not learner.inputs.label_may_be_right(label, body.requested_eligible):
             wanted = "one of the eligible labels (where the right one could not be shown, report hit: false)"
             raise InvalidInput.must("label", "outcome", wanted, label)
         hit = label in body.labels if request.hit is None else request.hit
@@ -259,7 +259,6 @@ class Batch:
         if earlier is not None:
             check_same_outcome(earlier.body, request, hit)
             return
-        learner = self.projector.learner
         if label is None and "hit" not in learner.feedback:
             got = Unquoted(f"hit={request.hit!r}")
             raise FeedbackError.must("feedback", type(learner).__name__, "label=...", got)
@@ -324,7 +323,7 @@ class Batch:
         disabled = frozenset(self.projector.totals.settings.disabled)
         if not disabled:
             return request.eligible
-        candidates = request.eligible or self.projector.learner.labels or ()
+        candidates = request.eligible or self.projector.learner.inputs.showable_labels
         eligible = tuple(str(label) for label in candidates if label not in disabled)
         if not eligible:
             wanted = "a list with labels that are not disabled"
