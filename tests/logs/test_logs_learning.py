@@ -8,6 +8,7 @@ from math import factorial, isnan
 import numpy as np
 import polars as pl
 import pytest
+from plain_learner import PlainSteps
 
 import superarm as sa
 from superarm.errors import FeedbackError, InvalidInput
@@ -141,6 +142,26 @@ def test_unanswered_rows_and_named_labels(tmp_path):
     assert evaluate(log, [Policy("a", fixed=["a"])], summary, holdout=None).unanswered == 666
     assert answer.warnings == ()
     assert answer.results[0].best.high > 0.95
+
+
+@pytest.mark.parametrize("cls", [sa.SetLogit, PlainSteps])
+def test_labels_that_cannot_be_learnt_are_learnt_as_hits_and_misses(tmp_path, cls):
+    """Those that were not eligible, as a service exports them; all of them, where a learner knows only the bit."""
+    made, twin = (cls(labels=["a", "b", "c"], n_features=2, set_size=1) for _ in range(2))
+    x, rounds = np.ones(2, np.float32), [("a", "b"), ("b", "b"), ("a", "c"), ("b", "a")]
+    with Writer(tmp_path / "log.jsonl") as writer:
+        for shown, right in rounds:
+            writer.add(given([shown], x, label=right, eligible=["a", "b"]))
+    log = Log(tmp_path / "log.jsonl")
+    summary = summarize(log)
+    assert train(log, made, summary, holdout=0.0).rows == len(rounds)
+    twin.prepare_passes(1)
+    for shown, right in rounds:
+        learns_label = cls is sa.SetLogit and right != "c"
+        answer = {"label": right} if learns_label else {"hit": shown == right}
+        twin.update(sa.Decision.given(x, [shown], eligible=["a", "b"]), **answer)
+    for name, array in twin.core.state().items():
+        np.testing.assert_array_equal(made.core.state()[name], array)
 
 
 def truth_of(learner, stream, size, gamma=None):

@@ -16,6 +16,7 @@ from superarm._progress import Progress, with_progress
 from superarm.decisions.logged_decision import LoggedDecision
 from superarm.errors import FeedbackError, InvalidInput, at_row
 from superarm.learners import Learner
+from superarm.learners.answers import label_to_learn
 from superarm.logs.batches import label_indices, relabel
 from superarm.logs.diagnostics import LogDiagnostics
 from superarm.logs.evaluation import PolicyEvaluator, is_held_out_row, log_loss, run_evaluators
@@ -205,12 +206,12 @@ class _Trainer:
         if not learner.learns_from(decision):
             self.counts["unusable"] += 1
             return
-        if record.label is None:
-            learner.update(decision, hit=record.hit)
-        else:
+        label = record.label
+        if label is not None:
             where = at_row(self.log.name, record.row_index)
-            label = label_indices(learner.vocabulary, [record.label], "label", where)[0]
-            learner.update(decision, label=self.names[label])
+            label = self.names[label_indices(learner.vocabulary, [label], "label", where)[0]]
+        label = label_to_learn(learner, label, decision.eligible)
+        learner.update(decision, **({"hit": record.hit} if label is None else {"label": label}))
         self.counts["learnt"] += 1
         self.counts["hits"] += bool(record.hit)
 
