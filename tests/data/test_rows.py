@@ -56,6 +56,9 @@ def test_a_row_of_two_parts() -> None:
         ({"sparse": ([3, 1], [1.0, 2.0])}, "strictly increasing"),
         ({"sparse": ([1], [1.0, 2.0])}, "of one length"),
         ({"sparse": ([5], [1.0]), "width": 4}, r"indices in \[0, 4\)"),
+        ({"sparse": ([2**31 + 5], [1.0])}, r"indices in \[0, 2147483648\), got 2147483653"),
+        ({"sparse": ([2**31], [1.0]), "width": 2**40}, r"indices in \[0, 2147483648\), got 2147483648"),
+        ({"sparse": ([2**70], [1.0])}, "a pair of index and value vectors"),
         ({"dense": "abc"}, "x of Row must be numbers"),
         ({"dense": np.ones((2, 2))}, "a row of numbers"),
     ],
@@ -63,6 +66,13 @@ def test_a_row_of_two_parts() -> None:
 def test_wrong_parts_are_refused(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         sa.Row(**parts)
+
+
+def test_a_matrix_with_indices_beyond_int32_is_refused() -> None:
+    wide = csr_matrix(([1.0], [2**31 + 5], [0, 1]), (1, 2**32))
+    for given in (wide, (np.ones((1, 2)), wide)):
+        with pytest.raises(InvalidInput, match=r"X of this must be sparse with indices in \[0, 2147483648\)"):
+            as_rows(given, None, "this")
 
 
 @pytest.mark.parametrize("given", [X, S, (X, S)], ids=["dense", "sparse", "mixed"])

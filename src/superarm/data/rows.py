@@ -15,6 +15,7 @@ from superarm._types import Array
 from superarm.errors import InvalidInput, Unquoted
 from superarm.native.rows import RowBlock
 
+MAX_WIDTH = 2**31  # of a sparse part, whose indices are int32
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 MATRIX = "a matrix of numbers, dense or SciPy sparse"
 
@@ -227,7 +228,7 @@ def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, i
         index = np.array(indices, np.int64)
         with np.errstate(over="ignore"):
             value = np.array(values, np.float32)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput.must("x", owner, "a pair of index and value vectors", x) from error
     if index.ndim != 1 or index.shape != value.shape:
         got = Unquoted(f"shapes {index.shape} and {value.shape}")
@@ -236,9 +237,10 @@ def _sparse_part(x: Any, width: int | None, owner: str) -> tuple[Array, Array, i
         width = int(index[-1]) + 1 if len(index) else 1
     if (np.diff(index) <= 0).any():
         raise InvalidInput.must("x", owner, "sparse with strictly increasing indices", indices)
-    if len(index) and (index[0] < 0 or index[-1] >= width):
+    end = min(width, MAX_WIDTH)
+    if len(index) and (index[0] < 0 or index[-1] >= end):
         bad = int(index[0] if index[0] < 0 else index[-1])
-        raise InvalidInput.must("x", owner, f"sparse with indices in [0, {width})", bad)
+        raise InvalidInput.must("x", owner, f"sparse with indices in [0, {end})", bad)
     return index.astype(np.int32), value, width
 
 
@@ -315,8 +317,9 @@ def _sparse(X: Any, owner: str) -> tuple[Array, Array, Array, int]:
         csr = csr.copy()
         csr.sum_duplicates()
     width = int(csr.shape[1])
-    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < width:
-        raise InvalidInput.must("X", owner, f"sparse with indices in [0, {width})", csr.indices)
+    end = min(width, MAX_WIDTH)
+    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < end:
+        raise InvalidInput.must("X", owner, f"sparse with indices in [0, {end})", csr.indices)
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(csr.data, np.float32)
     indices = np.ascontiguousarray(csr.indices, np.int32)
