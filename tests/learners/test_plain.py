@@ -42,6 +42,13 @@ def test_it_learns_beside_the_compiled_ones() -> None:
     assert trace.window(0.5, 1.0)["shown_miss_rate"] < 0.25
 
 
+def test_memory_is_empty_before_the_first_row() -> None:
+    learner = PlainSteps(n_labels=4, set_size=2)
+    assert learner.memory == copy.deepcopy(learner).memory == {}
+    learner.decide([1.0, 0.0])
+    assert learner.memory["W"].shape == (4, 3)
+
+
 def test_by_its_file(tmp_path: Path) -> None:
     learner = sa.make(f"{FILE}:PlainSteps:step=0.5", n_labels=4, n_features=2, set_size=2)
     assert learner.params["step"] == 0.5

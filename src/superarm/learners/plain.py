@@ -67,8 +67,8 @@ class PlainLearner(AnyRuleLearner):
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What `begin` made and `learn` changes."""
-        return self._memory if self.core is None else self.core.memory
+        """What `begin` made and `learn` changes; empty before the first row."""
+        return getattr(self, "_memory", {}) if self.core is None else self.core.memory
 
     @property
     def row_length(self) -> int:
