@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from label_jobs import small_job
 
-from superarm.label.answers import Answer, AnswerTable
+from superarm.label.answers import NO_LABEL, Answer, AnswerTable, prior_of_hypotheses
 from superarm.label.error_curve import ErrorCurve
 from superarm.label.error_rates import PRIOR_ANSWERS, PRIOR_WRONG, PersonErrorRates
 
@@ -21,7 +21,7 @@ def table(answers: list[Answer], k: int, yes_no: bool = False) -> AnswerTable:
 @pytest.mark.parametrize("yes_no", [False, True])
 def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
     """Against a world of people who say something else with probability e, each other thing alike."""
-    k, e, prior = 4, 0.1, np.array([0.4, 0.3, 0.2, 0.1])
+    k, e, prior, none_share = 4, 0.1, np.array([0.4, 0.3, 0.2, 0.1]), 0.05
     shown = (0, 2)
     says = [True, False] if yes_no else [0, 2, None]
 
@@ -29,17 +29,18 @@ def test_beliefs_are_those_of_enumeration(yes_no: bool) -> None:
         return (y in shown) if yes_no else (y if y in shown else None)
 
     for first, second in itertools.product(says, repeat=2):
-        weights = np.zeros(k)
-        for y in range(k):
+        weights = np.zeros(k + 1)
+        for y in (*range(k), NO_LABEL):
             chances = [1 - e if answer == right(y) else e / (len(says) - 1) for answer in (first, second)]
-            weights[y] = (0.98 * prior[y] + 0.02 / k) * np.prod(chances)
+            share = none_share if y == NO_LABEL else (1 - none_share) * (0.98 * prior[y] + 0.02 / k)
+            weights[y] = share * np.prod(chances)
         answers = [
             Answer(1, "a", shown, bool(answer))
             if yes_no
             else Answer(1, "a", shown, answer is not None, -1 if answer is None else answer)
             for answer in (first, second)
         ]
-        belief = table(answers, k, yes_no).posterior(prior, e)
+        belief = table(answers, k, yes_no).posterior(prior_of_hypotheses(prior, none_share), e)
         np.testing.assert_allclose(belief, weights / weights.sum())
 
 
@@ -57,7 +58,7 @@ def test_rates_of_wrong_answers_are_found() -> None:
             for by, wrong in true.items():
                 answer = (y + int(random.integers(1, k))) % k if random.random() < wrong else y
                 answers.append(Answer(1, by, tuple(range(k)), True, answer))
-            rates.set_answers(row, prior, table(answers, k))
+            rates.set_answers(row, prior_of_hypotheses(prior, 0.001), table(answers, k))
         rates.fit()
     assert rates.rate("good") < 0.005
     assert rates.rate("bad") == pytest.approx(0.1, abs=0.02)
@@ -72,8 +73,9 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
         prior, shown = random.dirichlet(np.ones(k)), (0, 2)
         says = [bool(random.random() < 0.5) for _ in range(2)]
         answers = [Answer(1, "a", shown, answer, -1 if yes_no or not answer else 2) for answer in says]
+        prior = prior_of_hypotheses(prior, 0.1)
         wrong.set_answers(row, prior, table(answers, k, yes_no))
-        rows.append((0.98 * prior + 0.02 / k, answers))
+        rows.append((prior, answers))
 
     def log_probability(e: float) -> float:
         total = PRIOR_WRONG * np.log(e) + PRIOR_ANSWERS * np.log1p(-e)
@@ -91,7 +93,7 @@ def test_the_rate_is_the_most_probable_one(yes_no: bool) -> None:
 def test_answers_that_contradict_each_other_often_give_a_rate() -> None:
     wrong = PersonErrorRates(1)
     answers = [Answer(1, "", (0, 1), True, label) for label in (0, 1) * 4]
-    wrong.set_answers(0, np.full(3, 1 / 3), table(answers, 3))
+    wrong.set_answers(0, prior_of_hypotheses(np.full(3, 1 / 3), 0.001), table(answers, 3))
     wrong.fit()
     assert 0.0 < wrong.rate("") < 1.0
 

@@ -421,6 +421,16 @@ def test_pictures_that_people_disagree_about_are_seen(labeller):
         labeller.settle()
         assert (job.results()[3]["label"], job.results()[3]["how"]) == ("5", "final")
         assert "None: whoever answered" in labeller.text("no-disagreements")
+        add_answers(
+            job, [{"row": 4, "by": by, "label": label} for by, label in (("anna", "4"), ("ben", "8"))]
+        )
+        labeller.eval("showDisagreements()")
+        labeller.wait("document.querySelectorAll('#disagreements button').length == 3")
+        labeller.eval("[...document.querySelectorAll('#disagreements button')].pop().click()")
+        labeller.wait("document.querySelectorAll('#disagreements li').length == 0")
+        labeller.settle()
+        assert (job.results()[4]["label"], job.results()[4]["how"]) == (None, "none fits")
+        assert labeller.text("status") == "Row 5 is final: no label fits"
         assert labeller.complaints() == []
 
 
@@ -499,6 +509,10 @@ def test_the_server_is_closed_to_strangers_and_says_what_is_wrong():
         assert web("POST", "/labels", {"name": "  "})[0] == 422
         assert web("POST", "/labels", {"name": "billing"})[0] == 422
         assert web("POST", "/final", {"row": -1, "label": "billing"})[0] == 422
+        assert web("POST", "/final", {"row": 3})[0] == 422
+        assert web("POST", "/final", {"row": 3, "label": None})[0] == 200
+        assert (job.results()[3]["label"], job.results()[3]["how"]) == (None, "none fits")
+        assert web("POST", "/undo", {})[1]["undone"] is True
         assert web("POST", "/final", {"row": 3, "label": "billing"})[0] == 200
         assert job.results()[3]["how"] == "final"
         undone = web("POST", "/undo", {})[1]

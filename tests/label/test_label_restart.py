@@ -46,7 +46,9 @@ def act(job: sa.Labelling, truth: list[str | None], random: np.random.Generator)
     if chance < 0.04:
         job.undo(by)
     elif chance < 0.06:
-        job.set_final_label(number := int(random.integers(len(truth))), str(truth[number]), by)
+        job.set_final_label(
+            number := int(random.integers(len(truth))), str(truth[number]) if number % 4 else None, by
+        )
     elif chance < 0.07:
         job.add_label(f"label {job.journal.seq}", by)
     elif chance < 0.08 and len(job.label_names) > len(LABELS):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from label_jobs import DIGITS, add_answers, digit_rows, noisy_rows, small_job
+from label_jobs import DIGITS, add_answers, answer_some, digit_rows, noisy_rows, small_job
 
 import superarm as sa
 from superarm.errors import InvalidInput
-from superarm.label.answers import Answer, AnswerTable
+from superarm.label.answers import Answer, AnswerTable, prior_of_hypotheses
 from superarm.label.error_rates import PersonErrorRates
 from superarm.label.simulated_labeller import simulate_labeller, simulated_answer
 
@@ -61,8 +61,8 @@ def test_the_probability_that_none_fits_is_that_of_bayes() -> None:
     prior, e, share = np.full(2, 0.5), 0.1, 0.02
     answers = [Answer(1, "ann", (0,), False), Answer(2, "ann", (1,), False)]
     none, one = share * (1 - e) ** 2, (1 - share) * e * (1 - e)  # one label was shown: one other answer
-    probability = AnswerTable(answers, np.ones(2, bool), False).none_fits_probability(prior, e, share)
-    assert probability == pytest.approx(none / (none + one))
+    belief = AnswerTable(answers, np.ones(2, bool), False).posterior(prior_of_hypotheses(prior, share), e)
+    assert belief == pytest.approx(np.array([one / 2, one / 2, none]) / (none + one))
 
 
 def test_a_simulated_labeller_counts_rows_that_were_lost_as_wrong() -> None:
@@ -122,13 +122,75 @@ def test_people_have_names_and_one_column_may_be_shown() -> None:
         sa.Labelling([], labels=["a", "b"])
 
 
-def test_a_row_of_which_all_labels_were_denied_takes_a_new_one() -> None:
+def test_rows_of_which_all_labels_were_denied_are_asked_whether_a_new_one_fits() -> None:
+    truth = [None if row % 3 == 0 else "bc"[row % 2] for row in range(40)]
     job = small_job(max_labels=9)
-    question = job.ask()
-    job.answer(question, none=True)
-    assert job.progress().none_fits == 0  # not yet: it is asked about again
+    answer_all(job, truth)
+    n_none = truth.count(None)
+    assert job.progress().none_fits == n_none
     job.add_label("d")
-    assert job.results()[question.row]["label"] == "d"
+    progress = job.progress()
+    assert (progress.labelled, progress.none_fits, progress.finished) == (40 - n_none, 0, False)
+    truth[0] = "d"  # fits one of them
+    answer_all(job, truth)
+    progress = job.progress()
+    assert (progress.labelled, progress.none_fits) == (41 - n_none, n_none - 1)
+    assert job.results()[0]["label"] == "d"
+
+
+def answer_all(job: sa.Labelling, truth: list[str | None]) -> None:
+    while job.ask() is not None:
+        answer_some(job, truth, 1)
+
+
+def people_who_differ() -> sa.Labelling:
+    """Ben names a label of ten rows, of which anna says that none fits."""
+    job = small_job()
+    for row in range(40):
+        is_none, label = row >= 30, "abc"[row % 3]
+        add_answers(job, [{"row": row, "labels": ["a", "b", "c"], "label": label, "by": "ben"}])
+        named = {} if is_none else {"label": label}
+        add_answers(job, [{"row": row, "labels": ["a", "b", "c"], "by": "anna"} | named])
+    return job
+
+
+def test_none_of_these_counts_against_a_label_that_another_has_named() -> None:
+    job = people_who_differ()
+    job.state.error_rates.fit()
+    beliefs = [one["belief"] for one in job.results()[30:]]
+    assert max(beliefs) < 0.99
+    assert [one["row"] for one in job.disagreements()] == list(range(30, 40))
+    assert job.estimator.expected_wrong_asked() > 1.0
+    assert job.people()["anna"]["wrong_rate"] < 0.01
+    before = job.results()[30]["belief"]
+    add_answers(job, [{"row": 30, "labels": ["b", "a", "c"], "label": "a", "by": "ben"}])
+    assert job.results()[30]["clicks"] == 3
+    assert job.results()[30]["belief"] == pytest.approx(
+        before, abs=0.1
+    )  # who repeats it is no further witness
+    assert [answer["by"] for answer in job.disagreements()[0]["answers"]] == ["anna", "ben"]
+    add_answers(job, [{"row": 30, "labels": ["a", "b", "c"], "by": "cy"}])
+    assert job.results()[30]["label"] is None
+    assert job.results()[30]["belief"] > 0.99
+
+
+def test_the_last_word_may_be_that_none_fits() -> None:
+    job = people_who_differ()
+    for row in range(30, 40):
+        job.set_final_label(row, None, by="cy")
+    assert job.disagreements() == []
+    assert {(one["label"], one["belief"], one["how"]) for one in job.results()[30:]} == {
+        (None, 1.0, "none fits")
+    }
+    job.state.error_rates.fit()
+    assert job.people()["anna"]["wrong_rate"] < 0.01
+    assert job.people()["ben"]["wrong_rate"] == pytest.approx(0.25, abs=0.03)
+    assert job.undo("cy") is not None
+    assert [one["row"] for one in job.disagreements()] == [39]
+    job.add_label("d")  # of which it said nothing
+    assert {one["how"] for one in job.results()[30:39]} == {""}
+    job.set_final_label(30, "d")
+    assert job.results()[30]["label"] == "d"
 
 
 @pytest.mark.parametrize("people", [("ann",), ("ann", "bob")])
@@ -164,7 +226,7 @@ def test_the_upper_rate_is_high_until_answers_say_something() -> None:
     n = 200
     for sure, few, many in ((0.0, 0.3, 0.4), (1.0, 0.005, 0.02)):
         rates = PersonErrorRates(n)
-        prior = (1.0 - sure) * np.full(4, 0.25) + sure * np.eye(4)[0]
+        prior = prior_of_hypotheses((1.0 - sure) * np.full(4, 0.25) + sure * np.eye(4)[0], 0.0)
         table = AnswerTable([Answer(1, "ann", (0, 1, 2), True, 0)], np.ones(4, bool), False)
         for item in range(n):
             rates.set_answers(item, prior, table)

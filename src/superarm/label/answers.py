@@ -1,15 +1,15 @@
 """What answers about one item say of its label.
 
-    b_r  ∝  p_r  Π_j L_j(r)        p by a model that has not learnt from the item, L_j of the j-th answer
+    b_r  ∝  (1 - pi) p_r  Π_j L_j(r)      p by a model that has not learnt from the item, L_j of the j-th answer
+    b_0  ∝  pi  Π_j L_j(0)                of 0, that no label fits; pi is the share of such rows
 
 A person is wrong with probability e, and then gives each of the a other possible answers with the same probability:
 
     "it is c" (a = labels shown):    L(c) = 1 - e,   L(r) = e / a   for all others
     "none of S", "yes", "no":        L(r) = 1 - e    where that is true of r,   e / a   where not
 
-Where every label was denied, either a share pi of rows, which no label fits, has one more, or a denial was wrong:
-
-    Pr(none fits)  =  pi Π (1 - e_j)  /  (pi Π (1 - e_j) + (1 - pi) sum of p_r Π_j L_j(r))
+Of 0 each "none of S" and each "no" is true. A label that was added later is not in S: rows of which all labels were
+denied may have the new one, or none. Answers before a final one do not count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Answer(NamedTuple):
         hit: whether the right label is among them; None if the question was skipped.
         label: the right label, where it was chosen; else NO_LABEL.
         is_audit: whether the item would have been accepted unasked.
-        final: whether earlier answers do not count: a label of the table, or the end of a disagreement.
+        final: whether earlier answers do not count: a label of the table, or the end of a disagreement, which may be
+            that none of the labels shown, all of that time, fits.
     """
 
     seq: int
@@ -67,7 +68,8 @@ class Answer(NamedTuple):
         """Return the answer of an event, with the indices of its labels."""
         shown = tuple(index_of[name] for name in body.labels or ())
         label = NO_LABEL if body.label is None else index_of[body.label]
-        return cls(seq, body.by, shown, body.final or body.hit, label, body.audit, body.final)
+        hit = label != NO_LABEL if body.final else body.hit
+        return cls(seq, body.by, shown, hit, label, body.audit, body.final)
 
     def to_dict(self, names: Sequence[str]) -> JsonObject:
         """Return the answer with names of labels: who gave it, the labels shown, hit, the label, and if it is final."""
@@ -93,7 +95,10 @@ def is_hit(body: AnswerBody) -> bool:
 
 
 class AnswerTable:
-    """All answers about one item that count, against every label. Error rates e are those of each answer, or of all.
+    """All answers about one item that count, against every label, and, last, that none fits: the hypotheses.
+
+    Error rates e are those of each answer, or of all. Where one person has denied every label and another has not, who
+    repeats an answer is no further witness: it counts once.
 
     Args:
         answers: about the item, oldest first.
@@ -101,54 +106,70 @@ class AnswerTable:
         yes_no: whether questions are answered with yes or no.
 
     Attributes:
-        is_true: for each answer and each label, whether the answer is true if that is the right label.
+        answers: as given, but for repeated ones that do not count.
+        is_true: for each answer and each hypothesis, whether the answer is true under it.
         is_final: for each answer.
         n_others: a, for each answer.
-        possible: for each label, whether it is live, and all answers are true if it is the right one.
+        possible: for each label, whether it is live, and all answers since the last final one are true of it.
+        none_possible: whether all answers since the last final one are true if no label fits.
+        is_none_contested: whether one person has denied every label, another has not, and nobody had the last word.
     """
 
     def __init__(self, answers: Sequence[Answer], live: Array, yes_no: bool) -> None:
-        self.answers = answers
-        self.is_true = np.zeros((len(answers), len(live)), bool)
-        for row, answer in zip(self.is_true, answers, strict=True):
+        is_true: Array = np.zeros((len(answers), len(live) + 1), bool)
+        for row, answer in zip(is_true, answers, strict=True):
             if answer.label != NO_LABEL:
                 row[answer.label] = True
             else:
                 row[list(answer.shown)] = True
                 row ^= not answer.hit
+        self.is_none_contested = _is_none_contested(answers, live, is_true)
+        if self.is_none_contested:
+            last = {(answer.by, is_true[i].tobytes()): i for i, answer in enumerate(answers)}
+            counting = sorted(last.values())
+            answers, is_true = [answers[i] for i in counting], is_true[counting]
+        self.answers, self.is_true = answers, is_true
         self.is_final = np.array([answer.final for answer in answers], bool)
         self.n_others = np.array([1 if yes_no else max(1, len(answer.shown)) for answer in answers], float)
-        self.possible: Array = live & self.is_true.all(axis=0)
+        self._begin = int(np.flatnonzero(self.is_final)[-1]) if self.is_final.any() else 0
+        is_possible = np.logical_and.reduce(is_true[self._begin :])
+        self.possible: Array = live & is_possible[:-1]
+        self.none_possible = bool(is_possible[-1])
 
     @property
     def all_denied(self) -> bool:
         """Whether people have denied every label."""
-        affirmed = any(answer.hit or answer.label != NO_LABEL for answer in self.answers)
-        return not affirmed and not self.possible.any()
+        return self.none_possible and not self.possible.any()
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a label was named, since the last final answer."""
+        return any(answer.named_label != NO_LABEL for answer in self.answers[self._begin :])
 
     def likelihoods(self, e: Array | float) -> Array:
-        """Return the probability of each answer under each label; final ones are right."""
+        """Return the probability of each answer under each hypothesis; final ones are right."""
         e = np.where(self.is_final, 0.0, e)
         return np.where(self.is_true, (1.0 - e)[:, None], (e / self.n_others)[:, None])
 
     def posterior(self, prior: Array, e: Array | float) -> Array:
-        """Return the belief in each label."""
-        likelihoods = self.likelihoods(e)
-        if self.is_final.any():  # of two that contradict each other the later one counts
-            likelihoods = likelihoods[self.is_final][-1:]
-        belief: Array = floored(prior) * likelihoods.prod(axis=0)
+        """Return the belief in each hypothesis, by their `prior_of_hypotheses`."""
+        belief: Array = prior * self.likelihoods(e)[self._begin :].prod(axis=0)
         belief /= belief.sum()
         return belief
 
-    def none_fits_probability(self, prior: Array, e: Array | float, share: float) -> float:
-        """Return the probability that no label fits, after answers that deny every label; ``share``: of all rows."""
-        none_fits = share * float(np.prod(1.0 - np.broadcast_to(e, len(self.answers))))
-        a_slip = floored(prior) @ self.likelihoods(e).prod(axis=0)
-        return none_fits / (none_fits + (1.0 - share) * float(a_slip))
+
+def _is_none_contested(answers: Sequence[Answer], live: Array, is_true: Array) -> bool:
+    """Return whether one person has denied every label, another has not, and nobody had the last word."""
+    if any(answer.final for answer in answers):
+        return False
+    affirming = {answer.by for answer in answers if answer.hit}
+    denying = {answer.by for answer in answers} - affirming
+    return bool(affirming) and any(
+        not (live & is_true[[answer.by == by for answer in answers], :-1].all(axis=0)).any() for by in denying
+    )
 
 
-def floored(prior: Array) -> Array:
-    """Return a model's probabilities, some of which are spread over all labels that it has not excluded."""
-    spread = PRIOR_FLOOR * (prior > 0.0) / max(1, int(np.count_nonzero(prior)))
-    probabilities: Array = (1.0 - PRIOR_FLOOR) * prior + spread
-    return probabilities
+def prior_of_hypotheses(p: Array, none_share: float) -> Array:
+    """Return the prior of each label, and of none; a share of a model's ``p`` goes to all labels not excluded."""
+    spread = PRIOR_FLOOR * (p > 0.0) / max(1, int(np.count_nonzero(p)))
+    return np.append((1.0 - none_share) * ((1.0 - PRIOR_FLOOR) * p + spread), none_share)

@@ -52,10 +52,10 @@ class NewLabel(RequestBody):
 
 
 class FinalLabel(RequestBody):
-    """The label of a row, whatever was said before."""
+    """The label of a row, or null: none fits, whatever was said before."""
 
     row: int
-    label: str
+    label: str | None
 
 
 class PictureQuery(RequestBody):

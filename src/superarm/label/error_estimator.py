@@ -108,7 +108,8 @@ class ErrorEstimator:
         high = HIGH_ERROR_RATE
         ratio = state.doubt_at_high_rate / np.maximum(1e-12, 1.0 - state.doubt_at_high_rate)
         ratio *= rate / (1.0 - rate) * (1.0 - high) / high
-        return float((self._rows_per_item * ratio / (1.0 + ratio))[state.done].sum())
+        doubt = np.maximum(state.doubt, ratio / (1.0 + ratio))
+        return float((self._rows_per_item * doubt)[state.done].sum())
 
     def expected_wrong_labels(self, accepted: Array) -> float:
         """Return how many labels are expected to be wrong, of items that were asked about and of accepted ones."""
@@ -119,7 +120,7 @@ class ErrorEstimator:
         """Return the 95 % interval of wrong labels, of items that were asked about and of accepted ones."""
         low, high = self._bounds(accepted, 0.975)
         z, asked = Z_OF_SHARE[0.975], self.expected_wrong_asked()
-        at_upper_rates = max(asked, self._expected_wrong_at_upper_rates())
+        at_upper_rates = self._expected_wrong_at_upper_rates()
         high += at_upper_rates - asked + _spread(at_upper_rates, asked, z) - _spread(asked, asked, z)
         return (low if low >= 1.0 else 0.0), high  # less than one label is none
 

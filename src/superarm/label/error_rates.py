@@ -4,7 +4,7 @@ A person's error rate e is the one under which all of their answers are most pro
 
     Pr(answers | e)  =  sum over f of  w_f e^f (1 - e)^(J - f)        w_f = sum of p_r Π 1 / a  where f are wrong
 
-with p and a as in answers.py.
+with a as in answers.py, and p_r the prior there of each label and, one more r, of none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from superarm._types import Array
-from superarm.label.answers import AnswerTable, floored
+from superarm.label.answers import AnswerTable
 
 PRIOR_WRONG, PRIOR_ANSWERS = 0.1, 100.0
 PRIOR_RATE = PRIOR_WRONG / PRIOR_ANSWERS
@@ -109,19 +109,20 @@ class PersonErrorRates:
         for person in self._people.values():
             person.n_answers[item] = 0
 
-    def set_answers(self, item: int, prior: Array, table: AnswerTable, none_share: float = 0.0) -> None:
-        """Set the answers about an item that count; ``none_share``: of rows that no label fits, if all were denied."""
+    def set_answers(self, item: int, prior: Array, table: AnswerTable) -> None:
+        """Set the answers about an item that count; ``prior``: of each hypothesis."""
         self.remove_answers(item)
+        people = dict.fromkeys(answer.by for answer in table.answers if not answer.final)
+        if table.is_none_contested and len(people) == 2:
+            return  # one against the other: who is wrong is not known before there is a third, or a last word
         is_wrong = ~table.is_true
         likelihoods = table.likelihoods(self.rates(table))
         without_rate = np.where(is_wrong, 1.0 / table.n_others[:, None], 1.0)
-        for by in dict.fromkeys(answer.by for answer in table.answers if not answer.final):
+        for by in people:
             own = np.array([answer.by == by and not answer.final for answer in table.answers])
             each = np.where(own[:, None], without_rate, likelihoods)
-            weights = floored(prior) * each.prod(axis=0)
+            weights = prior * each.prod(axis=0)
             n_wrong = is_wrong[own].sum(axis=0)
-            if none_share:
-                weights, n_wrong = np.append((1.0 - none_share) * weights, none_share), np.append(n_wrong, 0)
             if by not in self._people:
                 self._people[by] = _PersonAnswers(self._n_items)
             person = self._people[by]

@@ -169,11 +169,9 @@ class Labelling(LabellingResults):
 
     def _ask_about(self, item: int, by: str, *, audit: bool) -> Question:
         belief = self.state.belief(item)
-        names = self.state.label_set.names
-        settings = self.settings
-        labels = choose_labels(
-            belief, self.state.showable(item, belief), settings.max_labels, settings.yes_no
-        )
+        settings, names = self.settings, self.state.label_set.names
+        showable = self.state.showable(item, belief)
+        labels = choose_labels(belief, showable, settings.max_labels, settings.yes_no)
         row = int(self.rows.first_row[item])
         self._n_questions += 1
         question = Question(
@@ -253,15 +251,17 @@ class Labelling(LabellingResults):
         return self._ask_about(item, by, audit=False)
 
     @takes_turns
-    def set_final_label(self, row: int, label: Label, by: str = "") -> None:
-        """Set the label of a row, whatever was answered before.
+    def set_final_label(self, row: int, label: Label | None, by: str = "") -> None:
+        """Set the label of a row, or that none fits, whatever was answered before.
 
         Args:
             row: its number in the table, from 0.
-            label: the right one.
+            label: the right one; None: none of the labels that there are fits.
             by: who says so.
         """
-        body = AnswerBody(by=check_person(by), label=self._check_live(label), hit=True, final=True)
+        name = None if label is None else self._check_live(label)
+        shown = self.label_names if name is None else None
+        body = AnswerBody(by=check_person(by), hit=name is not None, labels=shown, label=name, final=True)
         self._keep_answers([(self._item_of(row), body)])
 
     @takes_turns

@@ -57,7 +57,7 @@ def choose_labels(belief: Array, showable: Array, max_labels: int, yes_no: bool)
     order = order[showable[order]]
     if not yes_no:
         return order[:max_labels]
-    candidates = order[: min(max_labels, len(order) - 1)]  # of all labels, a yes says nothing
+    candidates = order[: min(max_labels, max(1, len(order) - 1))]  # of all labels, a yes says little
     return candidates[: int(np.abs(np.cumsum(belief[candidates]) - 0.5).argmin()) + 1]
 
 

@@ -240,16 +240,19 @@ class LabellingResults:
 
     @takes_turns
     def disagreements(self) -> list[JsonObject]:
-        """Return the rows about which not all answers can be true: row, values, label, answers (by, labels, hit, …)."""
+        """Return the rows about which not all answers can be true: row, values, label, answers (by, labels, hit, …).
+
+        The label is the most probable one; None if it is more probable that none fits.
+        """
         state, names = self.state, self.state.label_set.names
         conflicts = []
         for item in state.answers:
             table = state.answer_table(item)
-            is_open = table.answers and not table.is_final.any() and state.label[item] != NO_LABEL
-            if not is_open or table.possible.any():
+            if table.is_final.any() or table.none_possible or table.possible.any():
                 continue
-            row, label = int(self.rows.first_row[item]), names[int(state.label[item])]
-            conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": label}
+            row, label = int(self.rows.first_row[item]), int(state.label[item])
+            name = None if label == NO_LABEL else names[label]
+            conflict = {"row": row, "values": self.rows.values(row, self.settings.show), "label": name}
             conflicts.append(conflict | {"answers": [answer.to_dict(names) for answer in table.answers]})
         return conflicts
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from superarm._types import Array, JsonObject
 from superarm.journal.events import ANSWER, CHANGE, CORRECTION, Event
-from superarm.label.answers import NO_LABEL, Answer, AnswerTable
+from superarm.label.answers import NO_LABEL, Answer, AnswerTable, prior_of_hypotheses
 from superarm.label.cross_fitted_model import CrossFittedModel
 from superarm.label.error_rates import PersonErrorRates
 from superarm.label.label_set import LabelSet
@@ -28,6 +28,7 @@ MIN_UNTIL_REFIT, MAX_UNTIL_REFIT = 25, 250
 MIN_SLIP_PROBABILITY = 0.1  # that a denial was wrong, for the label to be shown again
 MIN_DOUBT = 0.01  # a doubt below it is no reason to ask a second time
 PRIOR_NONE_FITS, PRIOR_ROWS = 0.1, 100.0  # rows that no label fits, of so many, before there are any answers
+CONTESTED_NONE_SHARE = 0.5  # of rows that no label fits, where one person says so, and another not
 NOBODY = None  # in `LabellingState.sole_person`
 
 
@@ -43,8 +44,9 @@ class LabellingState:
         label: of each item, its index; NO_LABEL if nobody was asked, or no label fits.
         doubt: of each item that was asked about, the probability that its label is wrong.
         doubt_at_high_rate: what the doubt would be if all answers came from people with a high error rate.
-        done: whether the item needs no further question: its label was named, all others were excluded, it is sure
-            enough for the target, or none fits: all labels were denied, which is credible, or some of them twice.
+        done: whether the item needs no further question: its label was named, all others and that none fits were
+            excluded, it is sure enough for the target and not the last one left, or none fits: all labels were denied,
+            which is credible, or some of them twice; or that is contested.
         clicks: how many answers to questions there are about each item; those that were taken back do not count.
         skips: how often each item was skipped.
         sole_person: of each item, who gave the only answer to a question that counts; NOBODY if it is not one.
@@ -77,7 +79,8 @@ class LabellingState:
         # of each person, the item of their last answer or undo, and whether it was an undo
         self._last_item: dict[str, tuple[int, bool]] = {}
         self._done_order: dict[int, None] = {}  # a set that keeps its order
-        self._n_none_fits = 0.0  # the expected number of items that no label fits
+        self._none_fits = np.zeros(n)  # the probability of each item that no label fits
+        self._n_none_fits = 0.0  # their sum
         self._answers_until_refit = MIN_UNTIL_REFIT
 
     # ------------------------------------------------------------ what is known
@@ -95,7 +98,7 @@ class LabellingState:
     @property
     def none_fits_share(self) -> float:
         """The estimated share of rows that no label fits."""
-        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + self.n_ever_done)
+        return (PRIOR_NONE_FITS + self._n_none_fits) / (PRIOR_ROWS + len(self.answers))
 
     def items_ever_done(self) -> Array:
         """Return the items that have been done at any time, in the order of that."""
@@ -106,15 +109,22 @@ class LabellingState:
         return self.label_set.current_probabilities(self.model.probabilities(items))
 
     def belief(self, item: int) -> Array:
-        """Return the belief in each label of an item: the model's probabilities, times what was answered."""
+        """Return the belief in each label of an item; what is missing to 1 is that none fits."""
         table = self.answer_table(item)
-        prior = self.trials.tempered(self.trials.prior(item))
-        return table.posterior(prior, self.error_rates.rates(table))
+        prior = self._prior_of_hypotheses(table, self.trials.prior(item))
+        return table.posterior(prior, self.error_rates.rates(table))[:-1]
+
+    def _prior_of_hypotheses(self, table: AnswerTable, prior: Array) -> Array:
+        """Return the prior of each label, and of none; ``prior``: what the model says."""
+        share = self.none_fits_share
+        if table.is_none_contested:
+            share = max(share, CONTESTED_NONE_SHARE)
+        return prior_of_hypotheses(self.trials.tempered(prior), share)
 
     def showable(self, item: int, belief: Array) -> Array:
         """Return for each label whether it may be shown: it was not denied, or that may be a slip, or all were."""
         possible = self.answer_table(item).possible
-        if self.done[item] or belief[possible].sum() < 1.0 - MIN_SLIP_PROBABILITY:
+        if self.done[item] or not possible.any() or belief[~possible].sum() > MIN_SLIP_PROBABILITY:
             return self.label_set.live
         return possible
 
@@ -234,20 +244,18 @@ class LabellingState:
         """Find the label of an item, the doubt in it, and whether it is done; let the model learn it."""
         table = self.answer_table(item)
         self._count_answers(item, table)
-        if self.done[item] and self.label[item] == NO_LABEL:
-            self._n_none_fits -= 1.0 - self.doubt[item]
+        self._set_none_fits(item, 0.0)
         if not table.answers:
             self.label[item], self.doubt[item], self.done[item] = NO_LABEL, 1.0, False
             self.error_rates.remove_answers(item)
             return
         prior = self.trials.prior(item)
-        self._find_label(item, table, self.trials.tempered(prior))
+        self._find_label(item, table, self._prior_of_hypotheses(table, prior))
         self.done[item] = self._is_done(item, table)
         if not self.done[item]:
             return
         self._done_order.setdefault(item)
         if self.label[item] == NO_LABEL:
-            self._n_none_fits += 1.0 - self.doubt[item]
             return
         if self.doubt[item] < 0.5:
             self.model.learn(item, self.label)
@@ -264,31 +272,33 @@ class LabellingState:
         self.audited[item] = self.trials.is_audit(item) and bool(people)
 
     def _find_label(self, item: int, table: AnswerTable, prior: Array) -> None:
-        """Find the label that is believed in most, and the doubts in it and in the model's prediction."""
-        rates = self.error_rates.rates(table)
-        belief = table.posterior(prior, rates)
-        some_fits = 1.0  # the probability that a label fits
-        none_share = 0.0  # of rows that no label fits, where that may be so
-        if table.all_denied:
-            none_share = self.none_fits_share
-            some_fits = 1.0 - table.none_fits_probability(prior, rates, none_share)
-            at_high_rate = 1.0 - table.none_fits_probability(prior, HIGH_ERROR_RATE, none_share)
-            self.label[item], self.doubt[item] = NO_LABEL, some_fits
-        else:
-            label = int(belief.argmax())
-            at_high_rate = 1.0 - float(table.posterior(prior, HIGH_ERROR_RATE)[label])
-            self.label[item], self.doubt[item] = label, 1.0 - belief[label]
-        self.doubt_at_high_rate[item] = at_high_rate
-        self.error_rates.set_answers(item, prior, table, none_share)
-        self.trials.set_error(item, some_fits * belief)
+        """Find the label that is believed in most, or that none fits, and the doubts in it and in the model."""
+        belief = table.posterior(prior, self.error_rates.rates(table))
+        none = len(belief) - 1
+        best = none if table.all_denied else int(belief.argmax())
+        self.label[item], self.doubt[item] = NO_LABEL if best == none else best, 1.0 - belief[best]
+        self.doubt_at_high_rate[item] = 1.0 - table.posterior(prior, HIGH_ERROR_RATE)[best]
+        self._set_none_fits(item, float(belief[none]))
+        self.error_rates.set_answers(item, prior, table)
+        self.trials.set_error(item, belief)
+
+    def _set_none_fits(self, item: int, probability: float) -> None:
+        self._n_none_fits += probability - self._none_fits[item]
+        self._none_fits[item] = probability
 
     def _is_done(self, item: int, table: AnswerTable) -> bool:
         """Return whether no further question is needed: it was named, all others are excluded, or it is sure enough."""
-        label, doubt = int(self.label[item]), float(self.doubt[item])
-        if label == NO_LABEL:
-            denied_twice = np.count_nonzero(~table.is_true, axis=0)[self.label_set.live] > 1
-            return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))
-        if any(answer.named_label != NO_LABEL for answer in table.answers):
+        doubt = float(self.doubt[item])
+        if table.is_named or table.is_none_contested:
             return True
-        is_only_one = table.possible.sum() == 1 and table.possible[label]
-        return bool(is_only_one) or doubt <= (1.0 - self.settings.target) / 2.0
+        if table.all_denied:
+            denied_twice = np.count_nonzero(~table.is_true[:, :-1], axis=0)[self.label_set.live] > 1
+            return bool(doubt < MIN_DOUBT or denied_twice.all() or (doubt < 0.5 and denied_twice.any()))
+        label = int(self.label[item])
+        if label == NO_LABEL:
+            return False
+        if table.possible.sum() == 1 and table.possible[label]:
+            return (
+                not table.none_possible
+            )  # the last one is asked about, unless somebody has said that a label fits
+        return doubt <= (1.0 - self.settings.target) / 2.0
