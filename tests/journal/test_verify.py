@@ -354,7 +354,7 @@ def test_the_commands_say_what_they_did(drive, tmp_path):
     filled(drive).close()
     path = tmp_path / "events.db"
     assert "of today's format already" in superarm("migrate", path).stdout
-    assert superarm("erase", path, "--id", "late.1").stdout == "features and context of 1 decisions erased\n"
+    assert superarm("erase", path, "--id", "late.1").stdout == "features and context of 1 decision erased\n"
     assert json.loads(superarm("erase", path, "--older", "90d", "--json").stdout)["erased"] == 0
     assert "such as 90d" in superarm("erase", path, "--older", "soon").stderr
     for neither_or_both in ((), ("--id", "late.1", "--older", "90d")):
