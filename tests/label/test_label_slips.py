@@ -194,6 +194,7 @@ def test_the_last_word_may_be_that_none_fits() -> None:
 
 
 @pytest.mark.parametrize("people", [("ann",), ("ann", "bob")])
+@pytest.mark.slow
 def test_second_opinions_do_not_keep_the_work_from_its_end(people: tuple[str, ...]) -> None:
     rows = digit_rows(900)
 
@@ -237,6 +238,7 @@ def test_the_upper_rate_is_high_until_answers_say_something() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
+@pytest.mark.slow
 def test_the_interval_holds_from_the_beginning(wrong: float) -> None:
     held = []
     for seed in range(4):

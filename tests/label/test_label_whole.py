@@ -102,6 +102,7 @@ def test_the_told_share_of_wrong_clicks_is_the_true_one(target: float, twice: fl
 
 
 @pytest.mark.parametrize("target", [0.99, 1.0])
+@pytest.mark.slow
 def test_no_number_of_clicks_is_told_while_only_doubts_are_left(target: float) -> None:
     """Of a person who is wrong in a quarter of the clicks: "about 1 click left" was told hundreds of times."""
     random = np.random.default_rng(0)

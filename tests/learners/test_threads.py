@@ -91,11 +91,11 @@ def test_labels_are_added_beside_everything_else() -> None:
         lambda: model.rank(row),
         lambda: (model.update(model.decide(row), hit=True), counts.append(1)),
     ):
-        for i in range(60):
+        for i in range(25):
             model.add_labels([f"n{i}"])
             model.predict([row])
     assert model.round == model.answered.count + 1 == len(counts) + 1
-    assert model.n_labels == 64
+    assert model.n_labels == 29
 
 
 def test_many_threads_decide_and_learn_each_round_once() -> None:

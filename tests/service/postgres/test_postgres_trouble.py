@@ -54,6 +54,7 @@ def test_a_database_that_is_away_is_503_and_nothing_is_lost(fragile, live):
     assert (result.problems, result.events, result.replayed.same) == ([], 11, True)
 
 
+@pytest.mark.slow
 def test_a_database_that_stands_still_keeps_nobody_waiting(shared, live, database):
     web = live(shared(patience=0.5))
     assert web.get("/v1/stats")[0] == 200
