@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from superarm.errors import MissingModel, ModelFileError, Unquoted
+from superarm.errors import InvalidInput, MissingModel, ModelFileError, SuperarmError, Unquoted
 
 FORMAT = "superarm-model"
 JOURNAL_SIDECARS = ("-mark", "-wal", "-shm")  # endings of what SQLite and we write beside a journal
@@ -40,9 +40,13 @@ def is_sqlite_file(path: Path) -> bool:
         return False
 
 
-def can_be_file(path: Path) -> bool:
-    """Return whether a file may be there: in a folder that exists, and not in place of a folder."""
-    return path.parent.is_dir() and not path.is_dir()
+def check_place(
+    path: str | PathLike[str], parameter: str, owner: str, error: type[SuperarmError] = InvalidInput
+) -> None:
+    """Refuse to write a file into no folder, or in place of one; ``parameter`` of ``owner`` says where."""
+    if not Path(path).parent.is_dir() or Path(path).is_dir():
+        got = Unquoted(f"the folder {path}") if Path(path).is_dir() else os.fspath(path)
+        raise error.must(parameter, owner, "a file in an existing folder", got)
 
 
 def write_atomically(path: str | PathLike[str], write: Callable[[BinaryIO], object]) -> None:
@@ -111,8 +115,7 @@ def write_model(path: str | PathLike[str] | BinaryIO, header: dict[str, Any], ar
     text = json.dumps({"format": FORMAT, "version": VERSION, **header})
     blob = np.frombuffer(text.encode(), np.uint8)
     if isinstance(path, str | PathLike):
-        if not can_be_file(Path(path)):
-            raise ModelFileError.must("path", "a model file", "a file in an existing folder", os.fspath(path))
+        check_place(path, "path", "a model file", ModelFileError)
         write_atomically(path, lambda file: np.savez(file, header=blob, **arrays))
     else:
         np.savez(path, header=blob, **arrays)

@@ -178,4 +178,4 @@ def test_a_folder_as_output_is_refused(place: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(place)
     code, told = run_main("train", "log.csv", "--output", ".")
     assert code == 2
-    assert "--output of superarm train must be a file, got the folder ." in told
+    assert "--output of superarm train must be a file in an existing folder, got the folder ." in told

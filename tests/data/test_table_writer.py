@@ -49,5 +49,5 @@ def test_a_failure_leaves_nothing(tmp_path: Path, ending: str) -> None:
 def test_where_no_table_can_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"ending of .*t.xlsx must be one of .parquet, .csv"):
         check_table_path(tmp_path / "t.xlsx", "this")
-    with pytest.raises(InvalidInput, match="path of this must be in an existing folder"):
+    with pytest.raises(InvalidInput, match="path of this must be a file in an existing folder"):
         check_table_path(tmp_path / "no" / "t.csv", "this")

@@ -250,7 +250,7 @@ def test_files_that_cannot_be_read(tmp_path):
     np.save(tmp_path / "flat.npy", np.ones(3))
     with pytest.raises(InvalidInput, match=r"content of .*flat.npy must be a matrix"):
         Log(write_log(tmp_path, "labels,hit\na;b,1\n"), matrix=tmp_path / "flat.npy")
-    with pytest.raises(InvalidInput, match="path of Writer must be in an existing folder"):
+    with pytest.raises(InvalidInput, match="path of Writer must be a file in an existing folder"):
         Writer(tmp_path / "none" / "log.csv")
 
 

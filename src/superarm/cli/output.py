@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from superarm.errors import InvalidInput, Unquoted
+from superarm.errors import InvalidInput
 
 if TYPE_CHECKING:
     from superarm.data.columns import Columns
@@ -158,20 +158,17 @@ def check_output(
     inputs: Iterable[Path | str] = (),
 ) -> None:
     """Refuse, before the work, to write into no folder, a journal, an input, a wrong ending, or a file that exists."""
-    from superarm._files import JOURNAL_SIDECARS, is_sqlite_file
+    from superarm._files import JOURNAL_SIDECARS, check_place, is_sqlite_file
 
     if path is None:
         return
     owner = f"superarm {command}"
-    if not path.parent.is_dir():
-        raise InvalidInput.must(option, owner, "a file in an existing folder", str(path))
+    check_place(path, option, owner)
     endings_beside = (*JOURNAL_SIDECARS, ".lock")
     journal = next((str(path).removesuffix(end) for end in endings_beside if str(path).endswith(end)), None)
     if is_sqlite_file(path) or (journal is not None and is_sqlite_file(Path(journal))):
         wanted = "a file that is no journal or database, nor part of one (nothing overwrites these)"
         raise InvalidInput.must(option, owner, wanted, str(path))
-    if path.is_dir():
-        raise InvalidInput.must(option, owner, "a file", Unquoted(f"the folder {path}"))
     if any(Path(read).exists() and path.resolve() == Path(read).resolve() for read in inputs):
         raise InvalidInput.must(option, owner, "another file than those that are read", str(path))
     if path.exists() and not force:

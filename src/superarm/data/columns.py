@@ -24,7 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from superarm._files import can_be_file, read_model, write_atomically
+from superarm._files import check_place, read_model, write_atomically
 from superarm.data.cells import json_row, parse_vector
 from superarm.data.column import (
     BOOLEAN,
@@ -219,8 +219,7 @@ class Columns:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the columns to a JSON file at ``path``, for `serve --columns` and for people."""
-        if not can_be_file(Path(path)):
-            raise InvalidInput.must("path", "columns", "a file in an existing folder", str(path))
+        check_place(path, "path", "columns")
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
         write_atomically(path, lambda file: file.write(text.encode()))
 

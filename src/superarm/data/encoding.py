@@ -229,11 +229,9 @@ class DensePart:
     def __init__(
         self, columns: Iterable[Column], *, marks_missing: bool, n_word_features: int, n_open_numbers: int
     ) -> None:
-        self.marks_missing, self.n_word_features, self.is_open = (
-            marks_missing,
-            n_word_features,
-            n_open_numbers > 0,
-        )
+        self.marks_missing = marks_missing
+        self.n_word_features = n_word_features
+        self.is_open = n_open_numbers > 0
         self._columns: dict[str, Column] = {}
         self._start: dict[str, int] = {}
         self._used = 0

@@ -339,9 +339,8 @@ def _find_units(values: list[Any], *, is_declared: bool) -> tuple[Counter[str], 
     n_filled = n_others + len(filled)
     n_alone = n_others + sum(type(parse_by_mark(text, ".")) is float for text in filled)
     has_units = bool(parts) and 2 * len(parts) >= n_filled and len(parts) + n_alone >= MAJORITY * n_filled
-    if not has_units or are_codes(
-        [number for number, _ in parts], "."
-    ):  # postal areas, with a country: 01067 DE
+    # codes are postal areas, with a country: 01067 DE
+    if not has_units or are_codes([number for number, _ in parts], "."):
         return Counter(), ""
     units = Counter(unit for _, unit in parts)
     unit, count = units.most_common(1)[0]

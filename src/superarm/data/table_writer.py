@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from superarm._extras import require_extra
-from superarm._files import atomic_path, sync
+from superarm._files import atomic_path, check_place, sync
 from superarm._types import Cell, Frame
 from superarm.data.tables import TABLES
 from superarm.errors import InvalidInput
@@ -28,8 +28,7 @@ def check_table_path(path: str | PathLike[str], owner: str) -> None:
     ending = Path(path).suffix.lower()
     if ending not in TABLES:
         raise InvalidInput.must("ending", fspath(path), f"one of {', '.join(TABLES)}", ending)
-    if not Path(path).parent.is_dir():
-        raise InvalidInput.must("path", owner, "in an existing folder", fspath(path))
+    check_place(path, "path", owner)
     if ending == ".parquet":
         require_extra("logs")
 

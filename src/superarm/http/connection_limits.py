@@ -136,9 +136,8 @@ class LimitedProtocol(HttpToolsProtocol):
         # bytes that came and are in no body: of a head or trailers that are not at an end
         self.head_bytes = 0
         self.dropped_bytes = 0  # bytes of a refused body
-        self.upgrade_end: int | None = (
-            None  # where the head that asks for another protocol ends, in what was read last
-        )
+        # where the head that asks for another protocol ends, in what was read last
+        self.upgrade_end: int | None = None
         # memory of the last requests, newest first: some of them may wait
         self.recent_sizes: deque[int] = deque(maxlen=1 + self.limits.max_head // REQUEST_BYTES)
         self.phase: Literal["idle", "head", "body"] = "idle"  # what of a request is being read

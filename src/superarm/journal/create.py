@@ -73,9 +73,8 @@ def check_same_options(source: object, meta: JsonObject, options: JournalOptions
     """Refuse to use a journal for something else than it was made for."""
     given = options.given()
     spec = given.get("learner")
-    if (
-        spec is not None and names_user_code(spec) and names_user_code(meta["learner"])
-    ):  # the file may have moved
+    # the file of a learner of one's own may have moved
+    if spec is not None and names_user_code(spec) and names_user_code(meta["learner"]):
         given["learner"] = f"{meta['learner'].partition(':')[0]}:{spec.partition(':')[2]}"
     _check_same(source, meta, given)
 

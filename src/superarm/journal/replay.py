@@ -50,9 +50,8 @@ class ReplayResult:
     sets_differ: int = 0  # those whose set differs
     propensities_differ: int = 0  # those whose propensity differs by more than 1e-5
     last_bits_differ: int = 0  # those that differ in the last bits only
-    unchecked: int = (
-        0  # decisions that were erased, or whose model cannot be rebuilt (say, beside erased ones)
-    )
+    # decisions that were erased, or whose model cannot be rebuilt (say, beside erased ones)
+    unchecked: int = 0
     snapshots_same: tuple[int, ...] = ()  # later snapshots that came out bit for bit the same
     snapshots_near: tuple[int, ...] = ()  # ... the same but for rounding
     snapshots_different: tuple[int, ...] = ()  # ... different, or are damaged

@@ -21,9 +21,8 @@ NODES = np.linspace(-14.0, 14.0, 57)  # values of z between which curves are str
 SLOPES, OFFSETS = (
     grid.ravel() for grid in np.meshgrid(np.linspace(0.0, 1.75, 15), np.linspace(-3.0, 3.0, 19))
 )
-SIGMOIDS_AT_NODES = sigmoid(
-    OFFSETS[:, None] + SLOPES[:, None] * NODES
-)  # sigmoid(a + b z) of each a and b at the nodes
+# sigmoid(a + b z) of each a and b at the nodes
+SIGMOIDS_AT_NODES = sigmoid(OFFSETS[:, None] + SLOPES[:, None] * NODES)
 N_FLOORS = 24
 
 

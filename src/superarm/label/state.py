@@ -298,7 +298,6 @@ class LabellingState:
         if label == NO_LABEL:
             return False
         if table.possible.sum() == 1 and table.possible[label]:
-            return (
-                not table.none_possible
-            )  # the last one is asked about, unless somebody has said that a label fits
+            # the last one is asked about, unless somebody has said that a label fits
+            return not table.none_possible
         return doubt <= (1.0 - self.settings.target) / 2.0

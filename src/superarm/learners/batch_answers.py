@@ -90,9 +90,8 @@ def _answers(learner: Learner, count: int, hits: Any, labels: Any) -> AnswerColu
         wanted = " or ".join(f"{name}s" for name in names)
         kinds = [name for name, value in (("hits", hits), ("labels", labels)) if value is not None]
         raise FeedbackError.must("answers", owner, wanted, Unquoted(" and ".join(kinds) or "neither"))
-    if not np.iterable(values) or isinstance(
-        values, Mapping | Set
-    ):  # of these, the keys would be taken, in any order
+    # of a mapping or a set the keys would be taken, in any order
+    if not np.iterable(values) or isinstance(values, Mapping | Set):
         raise FeedbackError.must(f"{kind}s", owner, "a list with one for each decision", values)
     column = np.asarray(values) if kind == "hit" else None
     given: Any

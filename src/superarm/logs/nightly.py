@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from superarm._extras import require_extra
-from superarm._files import atomic_path, file_digest, sync
+from superarm._files import atomic_path, check_place, file_digest, sync
 from superarm._progress import Progress, progress_bar
 from superarm._types import Array, Cell
 from superarm.data.cells import is_missing, json_row, to_word
@@ -109,8 +109,7 @@ def decide_file(
         raise InvalidInput.must("output", "decide", "a .parquet file", str(output))
     digest = file_digest(existing_file(model))
     learner = load(model)
-    if not output.parent.is_dir():
-        raise InvalidInput.must("output", "decide", "a file in an existing folder", str(output))
+    check_place(output, "output", "decide")
     X, ids, missing, unused = _read_rows(learner, rows, id_column, vectors)
     n = len(X) if isinstance(X, list) else X.shape[0]
     first = learner.round
@@ -224,9 +223,8 @@ def _write_log(answered: polars.DataFrame, path: Path) -> int:
 
 def _replace(model: Path, digest: str, learner: Learner) -> None:
     """Replace a model file, if it still has this digest."""
-    with _locked(
-        model.parent
-    ):  # of two commands that end at the same time, the second sees what the first wrote
+    # of two commands that end at the same time, the second sees what the first wrote
+    with _locked(model.parent):
         if file_digest(existing_file(model)) != digest:
             raise InvalidInput(
                 f"{model} was changed while this command ran: nothing was written, run it again"

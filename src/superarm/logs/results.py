@@ -149,9 +149,8 @@ class PolicyResult:
         remedies = ["no number of such rows would do"]
         if required.rows is not None:
             remedies = [f"about {required.rows:,} such rows to judge by would"]
-            share = (
-                ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20
-            )  # some more than needed, in twentieths
+            # some more than needed, in twentieths
+            share = ceil(20 * 1.1 * required.rows / max(answered, 1)) / 20
             if holdout is not None and holdout < share <= 0.7:
                 remedies[0] += f" (train and evaluate with --holdout {share:g}: this log has {answered:,})"
         if required.uniform is not None:
